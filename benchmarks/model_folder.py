@@ -5,7 +5,6 @@ million nodes, or of N; or on the graph that is named. Training is cut short: wh
 """
 
 import argparse
-import os
 import shutil
 import tempfile
 import time
@@ -24,10 +23,10 @@ QUICK = {
 }
 
 
-def size_of(folder: Path, *parts: str) -> int:
-    """Bytes of all files of a folder, or of some folders in it."""
-    places = [folder / part for part in parts] or [folder]
-    return sum(path.stat().st_size for place in places for path in place.rglob("*") if path.is_file())
+def size_of(folder: Path, *names: str) -> int:
+    """Bytes of all files of a folder, or of some."""
+    places = [folder / name for name in names] or folder.rglob("*")
+    return sum(path.stat().st_size for path in places if path.is_file())
 
 
 def ask(folder: Path, node: object) -> GraphClassifier:
@@ -46,9 +45,9 @@ def measure(name: str, method: str, folder: Path, versions: int) -> None:
     model.save(folder)
     saved = time.perf_counter() - start
     model.wait()
-    alone = shutil.copytree(folder, folder.parent / "alone", copy_function=os.link)  # as it is with one version
-    first = size_of(folder, "objects", "versions")
-    cached = size_of(folder, "cache")
+    alone = shutil.copytree(folder, folder.parent / "alone")  # as it is with one version
+    first = size_of(folder, "model.sqlite")
+    cached = size_of(folder, "cache.sqlite")
     print(f"  the first version {first / 1e6:,.1f} MB in {saved:.1f} s, the cache {cached / 1e6:,.1f} MB")
     node = graph.node_ids.tolist()[graph.node_count // 2]
     asked = ask(folder, node)
@@ -62,13 +61,13 @@ def measure(name: str, method: str, folder: Path, versions: int) -> None:
 def changes(model: GraphClassifier, folder: Path, first: int, members: np.ndarray) -> None:
     """What a learn and a node more write, beside all that the first version wrote."""
     for place in range(2):
-        before, start = size_of(folder, "objects", "versions"), time.perf_counter()
+        before, start = size_of(folder, "model.sqlite"), time.perf_counter()
         model.learn({f"new {place}": members[5 * place : 5 * place + 5].tolist()})
         learned, start = time.perf_counter() - start, time.perf_counter()
         model.save(folder)
         saved = time.perf_counter() - start
         model.wait()
-        wrote = size_of(folder, "objects", "versions") - before
+        wrote = size_of(folder, "model.sqlite") - before
         report(
             "one learn: bytes written / bytes of the first version",
             100 * wrote / first,
@@ -77,14 +76,14 @@ def changes(model: GraphClassifier, folder: Path, first: int, members: np.ndarra
             10 * wrote < first,
         )
         print(f"  {wrote:,} bytes; learn {learned:.2f} s, save {saved:.2f} s")
-    before = size_of(folder, "objects", "versions")
+    before = size_of(folder, "model.sqlite")
     new = max(model.node_ids_.tolist()) + 1 if model.node_ids_.dtype.kind == "i" else "a node more"
     model.grow(
         nodes=([new], model.graph_.visible.features_at(np.arange(1)), None), edges=([new], [model.node_ids_[0]], None)
     )
     model.save(folder)
     model.wait()
-    wrote = size_of(folder, "objects", "versions") - before
+    wrote = size_of(folder, "model.sqlite") - before
     report(
         "one node more: bytes written / bytes of the first version",
         100 * wrote / first,
@@ -109,7 +108,7 @@ def many_versions(folder: Path, alone: Path, node: object, versions: int) -> Non
     once, many = np.array(pairs).min(axis=0)
     title = f"open and ask for one node: {versions:,} versions / 1"
     report(title, many / once, "x", "<= 1.5", many <= 1.5 * once)
-    before, start = size_of(folder, "objects", "versions"), time.perf_counter()
+    before, start = size_of(folder, "model.sqlite"), time.perf_counter()
     done = ModelFolder(folder).prune(1)
     print(f"  {before / 1e6:,.1f} MB; pruned to one version in {time.perf_counter() - start:.1f} s, "
           f"{done.freed / 1e6:,.1f} MB freed")  # fmt: skip

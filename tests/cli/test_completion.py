@@ -38,10 +38,10 @@ def test_names_are_offered(line: str, expected: list[str], monkeypatch: pytest.M
 
 
 def test_model_folders_are_offered(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    for name in ("one", "deep/two", "deep/er/three", "deep/er/still/four", ".hidden", "one/versions/inner"):
-        (tmp_path / name / "versions").mkdir(parents=True)
-        (tmp_path / name / "current").write_text("{}")
-    (tmp_path / "half" / "versions").mkdir(parents=True)
+    for name in ("one", "deep/two", "deep/er/three", "deep/er/still/four", ".hidden", "one/work/inner"):
+        (tmp_path / name).mkdir(parents=True)
+        (tmp_path / name / "model.sqlite").touch()
+    (tmp_path / "half" / "fitting").mkdir(parents=True)
     monkeypatch.chdir(tmp_path)
     assert models("") == ["deep/er/three", "deep/two", "one"]
     assert models("o") == ["one"]

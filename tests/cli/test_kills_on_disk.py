@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from graphfcl import GraphFolder
+from graphfcl import GraphFolder, ModelFolder
 from graphfcl.graph.folder import write_folder
 from graphfcl.runtime.files import sha256_of
 from tests.cli.forks import Forks
 from tests.methods.blocks.samples import random_graph
+from tests.production.crafting import stored_chunks
 
 pytestmark = pytest.mark.long
 
@@ -29,9 +30,11 @@ RUN += ["--way", "3", "--sessions", "1", "--work", "work", "--workers", "1", "--
 
 
 def content(root: Path, names: Sequence[str]) -> dict[str, str]:
-    """Digests of all files under some folders, or of files."""
-    found = [path for name in names for path in (root / name, *(root / name).rglob("*")) if path.is_file()]
-    return {str(path.relative_to(root)): sha256_of(path.read_bytes()) for path in found}
+    """Digests of all files under some folders, or of files; of a model, of the chunks of its versions."""
+    files = [path for name in names for path in (root / name, *(root / name).rglob("*")) if path.is_file()]
+    found = {str(path.relative_to(root)): sha256_of(path.read_bytes()) for path in files if path.parent.name != "model"}
+    chunks = stored_chunks(root / "model") if "model" in names else ()
+    return found | {f"model/{name}": name for name in chunks}
 
 
 def measured(value: Any) -> Any:
@@ -62,7 +65,7 @@ class Case:
 
 
 CASES = {
-    "fit": Case(FIT, [*FIT, "--resume"], ["model/objects", "work"]),
+    "fit": Case(FIT, [*FIT, "--resume"], ["model", "work"]),
     "run": Case(RUN, [*RUN, "--resume"], ["work", "run/stream.json", "run/matrix.png"]),
     "predict": Case(["predict", "--model", "model", "--out", "all.csv"], [], ["all.csv", "work"]),
     "import": Case(
@@ -145,12 +148,11 @@ def test_a_killed_change_is_there_or_not(
     commands.finish(tmp_path / "calm", ["predict", "--model", "model", "--out", "all.csv"])
     root, moments = tmp_path / "killed", random.Random(change[0])
     shutil.copytree(made["change"], root)
-    current = (root / "model" / "current").read_bytes()
     for _ in range(KILLS):
         commands.killed(root, change, moments.uniform(0, took))
-        if (root / "model" / "current").read_bytes() != current:
+        if ModelFolder(root / "model").current() == 2:
             break
     else:
         commands.finish(root, change)
     commands.finish(root, ["predict", "--model", "model", "--out", "all.csv"])
-    assert content(root, ["all.csv", "model/objects"]) == content(tmp_path / "calm", ["all.csv", "model/objects"])
+    assert content(root, ["all.csv", "model"]) == content(tmp_path / "calm", ["all.csv", "model"])

@@ -7,6 +7,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from graphfcl import ModelFolder
 from tests.cli.command import Result, graphfcl, graphfcl_inside
 from tests.production.models import HIDDEN, NAME, members
 
@@ -98,7 +99,7 @@ def test_bad_supports(model: Path, tmp_path: Path, rows: str, message: str) -> N
     assert done.code == 2
     assert message.replace("{first}", first) in done.err
     assert len(done.err.strip().splitlines()) == 1
-    assert json.loads((model / "current").read_text())["version"] == 1
+    assert ModelFolder(model).current() == 1
 
 
 def test_bad_input_of_the_other_verbs(model: Path, tmp_path: Path) -> None:
@@ -130,4 +131,4 @@ def test_bad_input_of_the_other_verbs(model: Path, tmp_path: Path) -> None:
         done = graphfcl_inside(*words)
         assert done.code == 2, (words, done)
         assert message in done.err, (words, done.err)
-    assert json.loads((model / "current").read_text())["version"] == 1
+    assert ModelFolder(model).current() == 1

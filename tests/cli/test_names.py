@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from graphfcl import GraphClassifier
+from graphfcl import GraphClassifier, ModelFolder
 from graphfcl.errors import CONTROL
 from tests.cli.command import Result, assert_one_sentence, graphfcl, graphfcl_inside
 from tests.production.models import copy_of, fitted, graph_in_memory, members, with_parts
@@ -131,7 +131,7 @@ def test_a_table_that_cannot_be_used_names_its_line(model: Path, tmp_path: Path,
         content = content.replace(f"{{{name}}}".encode(), str(node).encode())
     (tmp_path / "s.csv").write_bytes(content)
     assert_one_sentence(graphfcl_inside("learn", "--model", model, tmp_path / "s.csv"), words)
-    assert json.loads((model / "current").read_text())["version"] == 1
+    assert ModelFolder(model).current() == 1
 
 
 def test_new_nodes_name_their_line(model: Path, tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from graphfcl.runtime.files import sha256_of
 from graphfcl.runtime.tasks.ray_backend import RayEngine
 from tests.cli.command import graphfcl_inside
 from tests.methods.blocks.samples import random_graph
+from tests.production.crafting import stored_chunks
 from tests.runtime.tasks.conftest import on_ray
 
 __all__ = ["on_ray"]  # a fixture
@@ -21,9 +22,9 @@ QUICK = ["--set", "pretraining.epochs=1", "--set", "whole_up_to=100", "--set", "
 
 def content(root: Path) -> dict[str, str]:
     """Digests of what a model and its work folder hold, without where they are and how they were computed."""
-    folders = (root / "model" / "objects", root / "work")
-    found = [path for folder in folders for path in folder.rglob("*") if path.is_file()]
-    return {str(path.relative_to(root)): sha256_of(path.read_bytes()) for path in [*found, root / "all.csv"]}
+    files = [path for path in (root / "work").rglob("*") if path.is_file()]
+    found = {str(path.relative_to(root)): sha256_of(path.read_bytes()) for path in [*files, root / "all.csv"]}
+    return found | dict.fromkeys(stored_chunks(root / "model"), "")
 
 
 @pytest.mark.long

@@ -77,8 +77,7 @@ def test_answers_out_of_the_cache_need_no_learner(model: Path, tmp_path: Path) -
 
 @pytest.mark.long
 def test_without_the_cache_the_learner_is_asked(model: Path, tmp_path: Path) -> None:
-    for path in (model / "cache").iterdir():
-        path.unlink()
+    (model / "cache.sqlite").unlink()
     found = large_modules(tmp_path, "predict", "--model", model, "--out", tmp_path / "answers.csv", "--device", "cpu")
     assert {"torch", "scipy"} <= found
 

@@ -12,12 +12,10 @@ from typing import Any, Protocol
 import numpy as np
 
 from graphfcl.graph.folder.blocks import DIGEST
-from graphfcl.production.model.codec import TREES
-from graphfcl.production.store.chunked_file import ChunkedFile, write_chunked
-from graphfcl.production.store.objects import ReadCounter
+from graphfcl.production.model.codec import PARTS
 from graphfcl.runtime.files import canonical_json, sha256_of
 from tests.fuzzing.mutators import Tree
-from tests.production.crafting import CraftedFolder
+from tests.production.crafting import CraftedDatabase, CraftedFolder
 
 Operations = Mapping[str, Callable[[], object]]
 
@@ -60,114 +58,72 @@ def _plain(value: Any) -> Any:
 
 
 class ModelCopy:
-    """The newest version of a model folder: its manifest, the pointer, its trees, and the cache.
+    """The newest version of a model folder: its manifest, its parts, where its graph is, and the cache.
 
-    A tree is a part twice: with its arrays, and as it is stored, with the indexes of their blocks. ``operations``: what
-    is tried with the folder.
+    A part is there twice: with its arrays, and as it is stored, with the names of their chunks. ``operations``: what is
+    tried with the folder.
     """
 
     def __init__(self, folder: CraftedFolder, operations: Callable[[Path], Operations]) -> None:
         self.folder, self._operations = folder, operations
 
     def operations(self) -> Operations:
-        return self._operations(self.folder.path)
+        return self._operations(self.folder.folder)
 
     def parts(self) -> list[str]:
-        trees = [name for tree in TREES for name in (tree, f"{tree} as stored")]
-        cache = ["cache"] if self._cache.exists() else []
-        return ["manifest", "pointer", "place", *trees, *cache]
+        parts = [name for part in PARTS for name in (part, f"{part} as stored")]
+        cache = (
+            ["cache", "cache rows", "cache rows as stored", "cache table"] if self.folder.cache.path.exists() else []
+        )
+        return ["manifest", "place", *parts, *cache]
 
     def read(self, part: str) -> Tree:
         if part == "manifest":
-            return {key: value for key, value in self.folder.manifest().items() if key != "sha256"}
-        if part in ("pointer", "place"):
-            path = self._file(part)
+            return self.folder.manifest()
+        if part == "place":
+            path = self.folder.folder / "graph.json"
             return json.loads(path.read_bytes()) if path.exists() else {"graph": {"beside": "x", "full": "/x"}}
         if part == "cache":
-            file = ChunkedFile(self._cache, ReadCounter())
-            return {"values": file.values, "arrays": {name: file[name].whole().copy() for name in file._arrays}}
-        tree = self.folder.tree(part.split()[0])
+            return self.folder.cache.document("cache", 0)
+        if part.startswith("cache"):
+            database: CraftedDatabase = self.folder.cache
+            stored = database.description(database.document("cache", 0)[part.split()[1]])
+        else:
+            database, stored = self.folder, self.folder.part(part.split()[0])
         if part.endswith("as stored"):
-            return tree
-        arrays = {name: self.folder.array(index) for name, index in tree["arrays"].items()}
-        tensors = tree["values"].get("tensors", {})
-        values = {key: value for key, value in tree["values"].items() if key != "tensors"}
-        if "pack" in arrays:  # tensors, small ones of which lie in one array
-            pack = arrays.pop("pack").tobytes()
-            arrays = {name: _unpacked(how, pack, arrays.get(f"tensor {name}")) for name, how in tensors.items()}
-            return {"tensors": arrays, "values": values}
-        return {"arrays": arrays, "values": values}
+            return stored
+        arrays = {name: database.array(index) for name, index in stored["arrays"].items()}
+        return {"arrays": arrays, "values": stored["values"]}
 
     def write(self, part: str, tree: Tree) -> None:
         if part == "manifest":
-            self.folder.write_manifest(json.loads(as_json(tree)))
-        elif part in ("pointer", "place"):
-            self._file(part).unlink(missing_ok=True)
-            self._file(part).write_bytes(as_json(tree))
+            self.folder.write_document("version", self.folder.number, as_json(tree))
+        elif part == "place":
+            (self.folder.folder / "graph.json").write_bytes(as_json(tree))
         elif part == "cache":
-            _write_cache(self._cache, tree)
+            self.folder.cache.write_document("cache", 0, as_json(tree))
+        elif part.startswith("cache"):
+            database = self.folder.cache
+            content = as_json(tree if part.endswith("as stored") else _stored(database, tree))
+            document = database.document("cache", 0)
+            document[part.split()[1]] = database.put(content)
+            database.write_document("cache", 0, as_json(document))
         elif part.endswith("as stored"):
-            self.folder.write_tree(part.split()[0], as_json(tree))
+            self.folder.write_part(part.split()[0], as_json(tree))
         else:
-            self.folder.write_tree(part, as_json(_stored(self.folder, tree)))
-
-    @property
-    def _cache(self) -> Path:
-        return self.folder.path / "cache" / "newest.cache"
-
-    def _file(self, part: str) -> Path:
-        return self.folder.path / {"pointer": "current", "place": "graph.json"}[part]
+            self.folder.write_part(part, as_json(_stored(self.folder, tree)))
 
 
-def _unpacked(how: list[Any], pack: bytes, large: np.ndarray | None) -> np.ndarray:
-    kind = np.dtype("<i2" if how[0] == "bfloat16" else how[0])
-    if large is not None:
-        return large
-    size = kind.itemsize * int(np.prod(how[1], dtype=np.int64))
-    return np.frombuffer(pack[how[2] : how[2] + size], kind).reshape(how[1])
-
-
-def _stored(folder: CraftedFolder, tree: Tree) -> Tree:
-    """A tree with arrays as it is stored; where it is none any more, as it is."""
-    if not isinstance(tree, dict):
+def _stored(database: CraftedDatabase, tree: Tree) -> Tree:
+    """A part with arrays as it is stored; where it is none any more, as it is."""
+    contents = tree.get("arrays") if isinstance(tree, dict) else None
+    if not isinstance(contents, dict):
         return tree
-    values = tree.get("values")
-    if "tensors" in tree:
-        tensors = tree["tensors"]
-        if not isinstance(tensors, dict):
-            return {"arrays": {}, "values": {**_dict(values), "tensors": tensors}}
-        said, arrays, pack = {}, {}, b""
-        for name, value in tensors.items():
-            if not isinstance(value, np.ndarray) or value.dtype.kind in "cU":
-                said[name] = value.tolist() if isinstance(value, np.ndarray) and value.dtype.kind == "U" else str(value)
-            elif len(value.tobytes()) < 1 << 15:
-                said[name] = [value.dtype.name, list(value.shape), len(pack)]
-                pack += value.tobytes()
-            else:
-                said[name] = [value.dtype.name, list(value.shape)]
-                arrays[f"tensor {name}"] = folder.index_of(value)
-        arrays["pack"] = folder.index_of(np.frombuffer(pack, np.uint8))
-        return {"arrays": arrays, "values": {**_dict(values), "tensors": said}}
-    contents = tree.get("arrays")
-    if isinstance(contents, dict):
-        stored = {
-            name: folder.index_of(each) if isinstance(each, np.ndarray) else each for name, each in contents.items()
-        }
-        tree = {**tree, "arrays": stored}
-    return tree
-
-
-def _dict(values: Any) -> dict[str, Any]:
-    return values if isinstance(values, dict) else {"values": values}
-
-
-def _write_cache(path: Path, tree: Tree) -> None:
-    """A cache with right checksums; arrays that it cannot hold are left out."""
-    arrays = tree.get("arrays") if isinstance(tree, dict) else None
-    known = {name: each for name, each in _dict(arrays).items() if isinstance(each, np.ndarray)}
-    path.unlink()
-    values: Any = tree.get("values") if isinstance(tree, dict) else tree
-    write_chunked(path, values, known)
+    stored = {
+        name: database.index_of(each) if isinstance(each, np.ndarray) and each.dtype.kind not in "cU" else each
+        for name, each in contents.items()
+    }
+    return {**tree, "arrays": stored}
 
 
 class ModelFormat:
@@ -177,7 +133,7 @@ class ModelFormat:
         self._source, self._operations = source, operations
 
     def copy(self, to: Path) -> ModelCopy:
-        return ModelCopy(CraftedFolder(self._source, to, with_cache=True, linked=True), self._operations)
+        return ModelCopy(CraftedFolder(self._source, to, with_cache=True), self._operations)
 
 
 class GraphCopy:

@@ -144,7 +144,7 @@ def test_a_folder_may_name_a_method_but_never_import_it(
     model.save(tmp_path / "saved")
     model.wait()
     folder = CraftedFolder(tmp_path / "saved", tmp_path / "model")
-    folder.change_tree("answers", lambda tree: tree["values"].update(change))
+    folder.change_part("answers", lambda part: part["values"].update(change))
     folder.change_manifest(lambda manifest: manifest["values"].update(change))
     (tmp_path / "trap.py").write_text("open('sprung', 'w').close()\n")
     monkeypatch.chdir(tmp_path)

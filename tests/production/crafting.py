@@ -1,99 +1,129 @@
 """Folders that somebody wrote by hand: any part of a version changed, and every checksum put right."""
 
+import hashlib
 import json
-import os
 import shutil
-from collections.abc import Callable
+import sqlite3
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from graphfcl.production.store.objects import packed, unpacked
-from graphfcl.runtime.files import canonical_json, sha256_of
+from graphfcl.runtime.files import canonical_json
 
 
-class CraftedFolder:
-    """A copy of a folder, whose newest version is changed by plain functions."""
+@contextmanager
+def opened(path: Path) -> Iterator[sqlite3.Connection]:
+    """A database, by SQLite alone; what is done to it is committed."""
+    with closing(sqlite3.connect(path)) as connection:
+        yield connection
+        connection.commit()
 
-    def __init__(self, source: Path, copy: Path, *, with_cache: bool = False, linked: bool = False) -> None:
-        """linked: files share their content with the source, which is quicker; none of them is written to."""
-        self.path = Path(shutil.copytree(source, copy, copy_function=os.link if linked else shutil.copy2))
+
+def digest_of(kind: str, number: Any, content: bytes) -> bytes:
+    return hashlib.sha256(f"{kind} {number}\n".encode() + content).digest()
+
+
+def stored_chunks(folder: Path) -> set[str]:
+    """Names of all chunks of a model."""
+    with opened(folder / "model.sqlite") as connection:
+        return {name.hex() for (name,) in connection.execute("SELECT sha256 FROM chunk")}
+
+
+class CraftedDatabase:
+    """A database of a model or of its cache, which is changed by plain functions."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def query(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
+        with opened(self.path) as connection:
+            return connection.execute(sql, values).fetchall()
+
+    def document(self, kind: str, number: int) -> Any:
+        return json.loads(self.query("SELECT content FROM document WHERE kind = ? AND number = ?", kind, number)[0][0])
+
+    def write_document(self, kind: str, number: int, content: bytes) -> None:
+        """Any content, with the right checksum."""
+        row = (kind, number, content, digest_of(kind, number, content))
+        self.query("INSERT OR REPLACE INTO document VALUES (?, ?, ?, ?)", *row)
+
+    def put(self, content: bytes, *, instead: bytes | None = None) -> str:
+        """A chunk with the right name; ``instead``: what it holds in place of the content."""
+        digest = hashlib.sha256(content).digest()
+        data = zlib.compress(content) if instead is None else instead
+        data = data if len(data) < len(content) or instead is not None else content
+        self.query("INSERT OR REPLACE INTO chunk VALUES (?, ?, ?)", digest, len(content), data)
+        return digest.hex()
+
+    def chunk(self, name: str) -> bytes:
+        size, data = self.query("SELECT size, data FROM chunk WHERE sha256 = ?", bytes.fromhex(name))[0]
+        return data if len(data) == size else zlib.decompress(data)
+
+    def description(self, name: str) -> Any:
+        """What a part lists."""
+        return json.loads(self.chunk(name))
+
+    def array(self, index: dict[str, Any]) -> np.ndarray:
+        """The array of an index."""
+        names = [index["chunks"][start : start + 64] for start in range(0, len(index["chunks"]), 64)]
+        content = b"".join(self.chunk(name) for name in names)
+        return np.frombuffer(content, index["dtype"]).reshape(index["shape"]).copy()
+
+    def index_of(self, array: np.ndarray) -> dict[str, Any]:
+        """Store an array in one chunk; its index."""
+        return {
+            "dtype": array.dtype.str,
+            "shape": list(array.shape),
+            "items": [array.size] if array.size else [],
+            "chunks": self.put(array.tobytes()) if array.size else "",
+        }
+
+
+class CraftedFolder(CraftedDatabase):
+    """A copy of a folder, whose newest version is changed."""
+
+    def __init__(self, source: Path, copy: Path, *, with_cache: bool = False) -> None:
+        self.folder = Path(shutil.copytree(source, copy))
+        super().__init__(self.folder / "model.sqlite")
+        self.cache = CraftedDatabase(self.folder / "cache.sqlite")
         if not with_cache:
-            shutil.rmtree(self.path / "cache", ignore_errors=True)
-        self.number = json.loads((self.path / "current").read_bytes())["version"]
-
-    @property
-    def manifest_path(self) -> Path:
-        return self.path / "versions" / f"{self.number:06d}.json"
+            self.cache.path.unlink(missing_ok=True)
+        self.number = self.query("SELECT max(number) FROM document WHERE kind = 'version'")[0][0]
 
     def manifest(self) -> dict[str, Any]:
-        return json.loads(self.manifest_path.read_bytes())
+        return self.document("version", self.number)
 
-    def write_manifest(self, manifest: Any, content: bytes | None = None) -> None:
-        """Write a manifest with the right checksum, and the pointer to it. content: what is to stand there instead."""
-        digest = ""
-        if isinstance(manifest, dict):
-            manifest = {key: value for key, value in manifest.items() if key != "sha256"}
-            digest = sha256_of(canonical_json(manifest))
-            manifest["sha256"] = digest
-        _replace(self.manifest_path, content or canonical_json(manifest))
-        _replace(self.path / "current", canonical_json({"version": self.number, "sha256": digest}))
+    def write_manifest(self, manifest: Any) -> None:
+        """Write a manifest with the right checksum."""
+        self.write_document("version", self.number, canonical_json(manifest))
 
     def change_manifest(self, change: Callable[[dict[str, Any]], Any]) -> None:
         manifest = self.manifest()
         change(manifest)
         self.write_manifest(manifest)
 
-    def put(self, content: bytes, *, as_file: bytes | None = None) -> str:
-        """An object with the right name; ``as_file`` is what its file holds instead of the content."""
-        name = sha256_of(content)
-        _replace(self.path / "objects" / name, packed(content) if as_file is None else as_file)
-        return name
+    def part(self, name: str) -> dict[str, Any]:
+        return self.description(self.manifest()["parts"][name])
 
-    def tree(self, name: str) -> dict[str, Any]:
-        digest, size = self.manifest()["trees"][name]
-        return json.loads(unpacked((self.path / "objects" / digest).read_bytes(), size) or b"")
+    def write_part(self, name: str, content: bytes) -> None:
+        stored = self.put(content)
+        self.change_manifest(lambda manifest: manifest["parts"].update({name: stored}))
 
-    def write_tree(self, name: str, content: bytes) -> None:
-        manifest = self.manifest()
-        manifest["trees"][name] = [self.put(content), len(content)]
-        self.write_manifest(manifest)
+    def change_part(self, name: str, change: Callable[[dict[str, Any]], Any]) -> None:
+        part = self.part(name)
+        change(part)
+        self.write_part(name, canonical_json(part))
 
-    def change_tree(self, name: str, change: Callable[[dict[str, Any]], Any]) -> None:
-        tree = self.tree(name)
-        change(tree)
-        self.write_tree(name, canonical_json(tree))
+    def change_array(self, part: str, array: str, change: Callable[[Any], Any]) -> None:
+        """Write another array in the place of one, in one chunk."""
+        old = self.array(self.part(part)["arrays"][array])
+        self.set_array(part, array, np.ascontiguousarray(change(old)))
 
-    def array(self, index: dict[str, Any]) -> np.ndarray:
-        """The array of an index."""
-        size = np.dtype(index["dtype"]).itemsize
-        blocks = [
-            unpacked((self.path / "objects" / name).read_bytes(), items * size) or b""
-            for name, items in index["blocks"]
-        ]
-        return np.frombuffer(b"".join(blocks), index["dtype"]).reshape(index["shape"]).copy()
-
-    def index_of(self, array: np.ndarray) -> dict[str, Any]:
-        """Store an array in one block; its index."""
-        return {
-            "dtype": array.dtype.str,
-            "shape": list(array.shape),
-            "blocks": [[self.put(array.tobytes()), array.size]],
-        }
-
-    def change_array(self, tree: str, array: str, change: Callable[[Any], Any]) -> None:
-        """Write another array in the place of one, in one block."""
-        old = self.array(self.tree(tree)["arrays"][array])
-        self.set_array(tree, array, np.ascontiguousarray(change(old)))
-
-    def set_array(self, tree: str, name: str, array: Any) -> None:
-        """Have an array in a tree."""
+    def set_array(self, part: str, name: str, array: Any) -> None:
+        """Have an array in a part."""
         index = self.index_of(array)
-        self.change_tree(tree, lambda found: found["arrays"].update({name: index}))
-
-
-def _replace(path: Path, content: bytes) -> None:
-    """Write a file that shares nothing with the one that stood there."""
-    path.unlink(missing_ok=True)
-    path.write_bytes(content)
+        self.change_part(part, lambda stored: stored["arrays"].update({name: index}))

@@ -11,9 +11,7 @@ import numpy as np
 from graphfcl import Graph, GraphClassifier, load_dataset
 from graphfcl.production.graph.growing_graph import GrowingGraph
 from graphfcl.production.labels.history import History
-from graphfcl.production.model.codec import decode, encode
-from graphfcl.production.store.block_arrays import BlockArrays
-from graphfcl.production.store.objects import MemoryObjects
+from graphfcl.production.model.codec import decode, encode_in_memory
 from tests.methods.test_checks import QUICK
 
 NAME = "synthetic:nodes=500,edges=1500,classes=10,features=200,signal=1.0,skew=0.5"
@@ -58,8 +56,7 @@ def same_answers(first: GraphClassifier, second: GraphClassifier, tolerance: flo
 
 def copy_of(model: GraphClassifier) -> GraphClassifier:
     """An equal model, by way of files."""
-    arrays = BlockArrays(MemoryObjects())
-    copy = GraphClassifier.from_parts(decode(encode(model.parts(), arrays), arrays, device="cpu"))
+    copy = GraphClassifier.from_parts(decode(encode_in_memory(model.parts()).__getitem__, device="cpu"))
     assert copy._state is not None
     copy._hold(replace(copy._state, history=History(model.history)))
     return copy

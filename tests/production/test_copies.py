@@ -1,6 +1,7 @@
 """Copies of a model, in this process and in others."""
 
 import copy
+import json
 import multiprocessing
 import subprocess
 import sys
@@ -14,6 +15,7 @@ import pytest
 
 from graphfcl import GraphClassifier
 from graphfcl.methods import SILENT, registry
+from graphfcl.production.store.parts import Part
 from tests.outside.samples import GRAPH, nearest_mean
 from tests.production.models import fitted, members, same_answers
 
@@ -133,12 +135,15 @@ def test_a_method_of_the_users_own_travels_with_its_model(tmp_path: Path) -> Non
     assert done.stdout.split() == ["NearestMean", "Mine"], done.stderr[-2000:]
 
 
-def test_the_state_travels_as_bytes_of_its_files(model: GraphClassifier) -> None:
+def test_the_state_travels_as_plain_values_and_arrays(model: GraphClassifier) -> None:
     """What a process hands to another holds no object that could run anything but the class of the model's learner."""
     sent = model.__getstate__()
     assert sent["learner"] is registry.find_method("proto-gcn").learner
-    assert all(isinstance(content, bytes) for content in sent["state"].objects.values())
-    assert all(isinstance(content, bytes) for content in sent["state"].answers)
-    assert {type(sent["state"].trees), type(sent["state"].history)} == {str}
+    for part in sent["state"].parts.values():
+        assert type(part) is Part
+        assert json.loads(json.dumps(part.values)) == part.values
+        assert all(type(array) is np.ndarray and array.dtype.kind in "biuf" for array in part.arrays.values())
+    assert all(type(array) is np.ndarray and array.dtype.kind == "f" for array in sent["state"].answers)
+    assert type(sent["state"].history) is str
     plain = (str, int, float, bool, type(None))
     assert all(isinstance(value, (*plain, dict)) for value in sent["plain"].values())

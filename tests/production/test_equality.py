@@ -29,7 +29,7 @@ def loaded(model: GraphClassifier, folder: Path, *, cache: bool) -> GraphClassif
     if cache:
         return GraphClassifier.load(folder)
     copy = shutil.copytree(folder, folder.with_name(f"{folder.name}-{model.version}"))
-    shutil.rmtree(copy / "cache")
+    (copy / "cache.sqlite").unlink()
     return GraphClassifier.load(copy)
 
 

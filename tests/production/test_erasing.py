@@ -17,8 +17,10 @@ import pytest
 from graphfcl import Graph, GraphClassifier, InputError, ModelFolder
 from graphfcl.graph.ids import text_array
 from graphfcl.production.answers.version_cache import VersionCache
-from graphfcl.production.store.manifests import Manifests
+from graphfcl.production.model.versions import Versions
+from graphfcl.production.store.database import Database
 from tests.cli.command import assert_one_sentence, graphfcl_inside
+from tests.production.crafting import CraftedDatabase, stored_chunks
 from tests.production.models import HIDDEN, everything, graph_in_memory, quick, same_answers, small_graph
 
 
@@ -62,17 +64,36 @@ def folder(six: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(six, tmp_path / "model"))
 
 
-def contents(folder: Path) -> dict[str, bytes]:
-    """Every file, objects as they are when they are unpacked."""
-    return {
-        name: zlib.decompress(content[1:]) if name.startswith("objects/") and content[:1] == b"z" else content
-        for name, content in everything(folder).items()
-    }
-
-
 def holding(folder: Path, wanted: bytes) -> set[str]:
-    """The kinds of files that hold some bytes."""
-    return {name.split("/")[0] for name, content in contents(folder).items() if wanted in content}
+    """What holds some bytes: kinds of rows, descriptions unpacked; and names of files, whatever of them is in use."""
+    places = {path.name for path in folder.rglob("*") if path.is_file() and wanted in path.read_bytes()}
+    for name, prefix in (("model.sqlite", ""), ("cache.sqlite", "cache ")):
+        if not (folder / name).exists() or not (folder / name).stat().st_size:
+            continue
+        database = CraftedDatabase(folder / name)
+        for kind, content in database.query("SELECT kind, content FROM document"):
+            places |= {prefix + kind} if wanted in content else set()
+        for size, data in database.query("SELECT size, data FROM chunk"):
+            data = data if len(data) == size else zlib.decompress(data)
+            places |= {prefix + "chunk"} if wanted in data else set()
+    return places - {"model.sqlite", "cache.sqlite"} if places - {"model.sqlite", "cache.sqlite"} else places
+
+
+def stored_as(folder: Path, wanted: bytes) -> list[bytes]:
+    """Some bytes out of every chunk that holds these, as they lie in the file, compressed or not.
+
+    Without patterns of regular content, such as ids that follow each other, which other chunks have, too.
+    """
+    rows = CraftedDatabase(folder / "model.sqlite").query("SELECT size, data FROM chunk")
+    holds = [data for size, data in rows if wanted in (data if len(data) == size else zlib.decompress(data))]
+    traces = [data[place : place + 24] for data in holds for place in range(40, len(data) - 24, 500)]
+    return [trace for trace in traces if len(set(trace)) > 18]
+
+
+def in_a_file(folder: Path, traces: list[bytes]) -> list[bytes]:
+    """Those that are in any file, in use or not."""
+    contents = list(everything(folder).values())
+    return [trace for trace in traces if any(trace in content for content in contents)]
 
 
 def row_of(node: str) -> bytes:
@@ -82,6 +103,10 @@ def row_of(node: str) -> bytes:
     return graph.features[[row]].data.astype("<f4").tobytes()
 
 
+def rows(folder: Path) -> list[Any]:
+    return CraftedDatabase(folder / "model.sqlite").query("SELECT * FROM document ORDER BY kind, number")
+
+
 def told(folder: Path) -> list[tuple[int, str]]:
     return [(entry["version"], entry["what"]) for entry in ModelFolder(folder).history()]
 
@@ -89,13 +114,15 @@ def told(folder: Path) -> list[tuple[int, str]]:
 def test_no_file_holds_an_erased_node(folder: Path) -> None:
     erased = [GONE, TRAINED, NINE[0]]
     for node in erased:
-        assert holding(folder, node.encode()) >= {"objects"}
-        assert holding(folder, row_of(node)) == {"objects"}
-    assert holding(folder, GONE.encode()) == {"objects", "versions"}
-    assert holding(folder, TRAINED.encode()) == {"objects", "cache"}
-    assert holding(folder, b"ann") == {"objects", "versions"}
-    before = told(folder)
+        assert holding(folder, node.encode()) >= {"chunk"}
+        assert holding(folder, row_of(node)) == {"chunk"}
+    assert holding(folder, GONE.encode()) == {"chunk", "version"}
+    assert holding(folder, TRAINED.encode()) == {"chunk", "cache chunk"}
+    assert holding(folder, b"ann") >= {"chunk", "version"}
+    before, traces = told(folder), stored_as(folder, row_of(TRAINED))
+    assert in_a_file(folder, traces) == traces != []
     done = ModelFolder(folder).erase(erased)
+    assert in_a_file(folder, traces) == []
     assert (done.nodes, done.labels, done.versions, done.version) == (3, 3, (1, 2, 3, 4, 5, 6), 7)
     assert (done.trained, done.seen, done.remembering) == (1, 3, ())
     for node in erased:
@@ -152,17 +179,17 @@ def test_versions_without_the_node_stay_as_they_are(folder: Path) -> None:
     with ModelFolder(folder).editing() as model:
         model.grow(nodes=(["newcomer"], people().features[:1], None))
     model.wait()
-    before = everything(folder / "versions")
+    before = rows(folder)
     done = ModelFolder(folder).erase(["newcomer"])
     assert (done.versions, done.seen, done.trained) == ((7,), 0, 0)
-    after = everything(folder / "versions")
-    assert {name for name in before if before[name] != after[name]} == {"000007.json"}
+    after = rows(folder)
+    assert [one[1] for one, other in zip(before, after, strict=False) if one != other] == [7]
     assert holding(folder, b"newcomer") == set()
 
 
 def test_pruned_versions_tell_of_it_no_more(folder: Path) -> None:
     ModelFolder(folder).prune(1)
-    assert holding(folder, GONE.encode()) == {"versions"}
+    assert holding(folder, GONE.encode()) == {"pruned"}
     done = ModelFolder(folder).erase([GONE])
     assert (done.nodes, done.labels, done.versions) == (1, 0, ())
     assert holding(folder, GONE.encode()) == set()
@@ -170,7 +197,7 @@ def test_pruned_versions_tell_of_it_no_more(folder: Path) -> None:
 
 
 def test_a_reader_of_before_writes_no_cache_after_it(folder: Path) -> None:
-    (folder / "cache" / "newest.cache").unlink()
+    (folder / "cache.sqlite").unlink()
     late, other = GraphClassifier.load(folder), GraphClassifier.load(folder, version=2)
     late.parts().read()
     ModelFolder(folder).erase([TRAINED])
@@ -191,7 +218,7 @@ def test_a_cache_on_its_way_to_the_disk_comes_too_late(folder: Path, monkeypatch
         ModelFolder(folder).erase([TRAINED])
         plain(cache, contents, wanted)
 
-    (folder / "cache" / "newest.cache").unlink()
+    (folder / "cache.sqlite").unlink()
     monkeypatch.setattr(VersionCache, "write", slow)
     model = GraphClassifier.load(folder)
     model.predict()
@@ -200,18 +227,20 @@ def test_a_cache_on_its_way_to_the_disk_comes_too_late(folder: Path, monkeypatch
     assert holding(folder, TRAINED.encode()) == set()
 
 
-def test_a_reader_between_pointer_and_manifest_goes_on(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    plain, waiting = Manifests.pointer, [True]
+def test_a_reader_between_two_queries_goes_on(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plain, waiting = Versions.current, [True]
 
-    def slow(manifests: Manifests) -> tuple[int, str]:
-        found = plain(manifests)
+    def slow(versions: Versions) -> int:
+        newest = plain(versions)
         if waiting:
             waiting.clear()
             ModelFolder(folder).erase([TRAINED])
-        return found
+        return newest
 
-    monkeypatch.setattr(Manifests, "pointer", slow)
-    assert GraphClassifier.load(folder).version == 7
+    monkeypatch.setattr(Versions, "current", slow)
+    model = GraphClassifier.load(folder)
+    assert model.version == 6
+    assert TRAINED not in model.node_ids_.tolist()
 
 
 def test_weights_that_cannot_forget_are_named(tmp_path: Path) -> None:
@@ -229,20 +258,18 @@ def test_weights_that_cannot_forget_are_named(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_erased_leaves_everything_as_it_was(folder: Path) -> None:
-    before = everything(folder)
+    before = rows(folder), stored_chunks(folder)
     with pytest.raises(InputError, match=r"no version of .* has node 'nobody'.*nothing was erased"):
         ModelFolder(folder).erase([GONE, "nobody"])
     with pytest.raises(InputError, match="nothing to erase"):
         ModelFolder(folder).erase([])
     with pytest.raises(InputError, match=r"the nodes are 'p1': give a list of ids, such as \['p1'\]"):
         ModelFolder(folder).erase("p1")
-    assert everything(folder) == before
+    assert (rows(folder), stored_chunks(folder)) == before
     with pytest.raises(InputError, match=r"version 6: .*only class left.*nothing was erased"):
         ModelFolder(folder).erase(GraphClassifier.load(folder).node_ids_.tolist())
-    after = everything(folder)
-    assert {name: after[name] for name in before} == before
-    path = folder / "versions" / "000004.json"
-    path.write_bytes(path.read_bytes()[:-9])
+    assert (rows(folder), stored_chunks(folder)) == before
+    CraftedDatabase(folder / "model.sqlite").query("UPDATE document SET content = x'00' WHERE number = 4")
     with pytest.raises(InputError, match=r"version 4 is damaged.*prune --model .* --keep 2` removes it"):
         ModelFolder(folder).erase([GONE])
     ModelFolder(folder).prune(2)
@@ -260,30 +287,36 @@ def _write(folder: str) -> None:
         pass
 
 
-def _killed_at(work: Callable[[str], None], folder: str, call: int) -> None:
-    """Die at the so-manieth call that touches the disk, or, if it is 0, as soon as an erasure is decided."""
-    left = call
+def _killed_at(work: Callable[[str], None], folder: str, statement: int) -> None:
+    """Die at the so-manieth statement that writes, or file that goes."""
+    left = statement
+
+    def count() -> None:
+        nonlocal left
+        left -= 1
+        if left == 0:
+            os._exit(9)
 
     def mortal(plain: Callable[..., Any]) -> Callable[..., Any]:
         def called(*arguments: Any, **options: Any) -> Any:
-            nonlocal left
-            left -= 1
-            if left == 0 or (call == 0 and (Path(folder) / "versions" / "erasing.json").exists()):
-                os._exit(9)
-            return plain(*arguments, **options)
+            count()
+            done = plain(*arguments, **options)
+            count()
+            return done
 
         return called
 
-    for name, plain in (("replace", os.replace), ("unlink", os.unlink), ("fsync", lambda _: None)):
-        setattr(os, name, mortal(plain))
+    Database._write = mortal(Database._write)  # type: ignore[method-assign]
+    os.unlink = mortal(os.unlink)
     work(folder)
     os._exit(0)
 
 
-def _killed(work: Callable[[str], None], folder: Path, call: int) -> bool:
-    process = multiprocessing.get_context("fork").Process(target=_killed_at, args=(work, str(folder), call))
+def _killed(work: Callable[[str], None], folder: Path, statement: int) -> bool:
+    process = multiprocessing.get_context("fork").Process(target=_killed_at, args=(work, str(folder), statement))
     process.start()
     process.join()
+    assert process.exitcode in (0, 9)
     return process.exitcode == 9
 
 
@@ -296,65 +329,68 @@ def two(folder: Path) -> Path:
 
 @pytest.fixture
 def clean(two: Path, tmp_path: Path) -> set[str]:
-    """The objects that are left if nobody is killed."""
+    """The chunks that are left if nobody is killed."""
     done = Path(shutil.copytree(two, tmp_path / "clean"))
     _erase(str(done))
-    return set(everything(done / "objects"))
+    return stored_chunks(done)
 
 
 def _check_done(folder: Path, clean: set[str]) -> None:
     assert told(folder)[5:] == [(6, "shrink"), (7, "erase")]
-    assert set(everything(folder / "objects")) == clean
-    assert not (folder / "versions" / "erasing.json").exists()
+    assert stored_chunks(folder) == clean
+    assert not ModelFolder(folder)._versions.database.numbers("erasure")
     assert holding(folder, GONE.encode()) == holding(folder, TRAINED.encode()) == set()
+    assert holding(folder, row_of(TRAINED)) == set()
 
 
-def test_killed_before_the_decision_nothing_has_changed(two: Path, clean: set[str], tmp_path: Path) -> None:
+@pytest.mark.long
+def test_killed_anywhere_all_versions_have_the_nodes_or_none_has(two: Path, clean: set[str], tmp_path: Path) -> None:
+    """The next writer finishes what was committed; erasing again says what the one that was killed did."""
+    before, statement, outcomes = told(two), 0, {6: 0, 7: 0}
+    while True:
+        statement += 7 if outcomes[7] == 0 else 1
+        folder = Path(shutil.copytree(two, tmp_path / f"killed {statement}"))
+        if not _killed(_erase, folder, statement):
+            break
+        versions = [GraphClassifier.load(folder, version=version) for version in (None, 5, 6)]
+        newest = versions[0].version
+        assert newest in (6, 7)
+        assert told(folder)[:6] == before
+        for model in versions:
+            model.parts().read()
+            assert (TRAINED in model.node_ids_.tolist()) == (newest == 6)
+        outcomes[newest] += 1
+        pending = bool(ModelFolder(folder)._versions.database.numbers("erasure"))
+        if newest == 7 and (statement % 2 or not pending):
+            _write(str(folder))
+        else:
+            done = ModelFolder(folder).erase([GONE, TRAINED])
+            assert (done.nodes, done.versions, done.version) == (2, (5, 6), 7)
+        _check_done(folder, clean)
+        shutil.rmtree(folder)
+    assert outcomes[6] > 10
+    assert outcomes[7] >= 3
+
+
+def test_killed_before_the_commit_nothing_has_changed(two: Path, clean: set[str], tmp_path: Path) -> None:
     before = told(two)
-    for call in (1, 2, 5, 20, 50):
-        folder = Path(shutil.copytree(two, tmp_path / f"killed {call}"))
-        assert _killed(_erase, folder, call)
-        assert not (folder / "versions" / "erasing.json").exists()
+    for statement in (1, 2, 20, 60):
+        folder = Path(shutil.copytree(two, tmp_path / f"killed {statement}"))
+        assert _killed(_erase, folder, statement)
         assert told(folder) == before
         assert TRAINED in GraphClassifier.load(folder).node_ids_.tolist()
         _erase(str(folder))
         _check_done(folder, clean)
 
 
-@pytest.mark.long
-def test_killed_after_the_decision_the_next_writer_finishes(two: Path, clean: set[str], tmp_path: Path) -> None:
-    before, call, moments = told(two), 0, 0
-    assert _killed(_erase, two, 0)
-    assert GONE.encode() not in (two / "versions" / "erasing.json").read_bytes()
-    again = Path(shutil.copytree(two, tmp_path / "again"))
-    done = ModelFolder(again).erase([GONE, TRAINED])
-    assert (done.nodes, done.versions, done.version) == (2, (5, 6), 7), "it says what the one that was killed did"
-    _check_done(again, clean)
-    while True:
-        call += 1 if call < 20 else 5  # from there on objects go, one like the other
-        folder = Path(shutil.copytree(two, tmp_path / f"killed {call}"))
-        if not _killed(_write, folder, call):
-            break
-        assert told(folder)[:6] == before, f"killed at call {call}"
-        newest = GraphClassifier.load(folder)
-        assert newest.version in (6, 7)
-        for model in (newest, GraphClassifier.load(folder, version=5), GraphClassifier.load(folder, version=6)):
-            model.parts().read()
-        moments += (folder / "versions" / "erasing.json").exists()
-        _write(str(folder))
-        _check_done(folder, clean)
-        shutil.rmtree(folder)
-    assert moments > 15
-
-
-def test_a_plan_that_is_damaged_or_of_another_time_is_refused(folder: Path) -> None:
-    plan = folder / "versions" / "erasing.json"
-    plan.write_bytes(b"{}")
-    with pytest.raises(InputError, match=r"erasing.json .*remove that file, and erase again"):
-        ModelFolder(folder).rollback(1)
-    assert GraphClassifier.load(folder).version == 6
-    plan.unlink()
-    assert ModelFolder(folder).rollback(1) == 7
+def test_bytes_are_gone_even_before_the_file_is_written_anew(two: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever is killed right after the commit leaves no byte in free pages: deleted rows are overwritten."""
+    monkeypatch.setattr(Database, "vacuum", lambda _: None)
+    traces = stored_as(two, row_of(TRAINED)) + stored_as(two, TRAINED.encode())
+    assert in_a_file(two, traces) == traces != []
+    _erase(str(two))
+    assert in_a_file(two, traces) == []
+    assert holding(two, GONE.encode()) == holding(two, TRAINED.encode()) == holding(two, row_of(TRAINED)) == set()
 
 
 def test_the_command(folder: Path, tmp_path: Path) -> None:

@@ -1,9 +1,13 @@
 """Folders from a stranger, with right checksums: one sentence each, exit code 2, bounded memory and time."""
 
-import io
+import os
+import struct
 import time
 import tracemalloc
+import zlib
 from collections.abc import Callable
+from contextlib import suppress
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, cast
 
@@ -11,8 +15,9 @@ import numpy as np
 import pytest
 
 from graphfcl import GraphClassifier, InputError, ModelFolder
+from graphfcl.production.store.database import JOURNAL_MAGIC
 from tests.cli.command import assert_one_sentence, graphfcl_inside
-from tests.production.crafting import CraftedFolder
+from tests.production.crafting import CraftedFolder, opened
 
 Change = Callable[[CraftedFolder], Any]
 
@@ -28,7 +33,7 @@ def refused(folder: CraftedFolder, *words: str) -> None:
     tracemalloc.start()
     try:
         with pytest.raises(InputError) as caught:
-            GraphClassifier.load(folder.path).prediction_columns()
+            GraphClassifier.load(folder.folder).prediction_columns()
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -37,9 +42,9 @@ def refused(folder: CraftedFolder, *words: str) -> None:
         assert word in str(caught.value)
     assert peak < 300e6, f"it took {peak / 1e6:.0f} MB"
     assert time.perf_counter() - start < 10
-    with pytest.raises(InputError), ModelFolder(folder.path).editing():
+    with pytest.raises(InputError), ModelFolder(folder.folder).editing():
         raise AssertionError("it was opened to be changed")
-    done = graphfcl_inside("predict", "--model", folder.path, "--out", folder.path / "out.csv")
+    done = graphfcl_inside("predict", "--model", folder.folder, "--out", folder.folder / "out.csv")
     assert_one_sentence(done, *words)
 
 
@@ -51,7 +56,7 @@ def set_in(values: Any, place: str, value: Any) -> None:
 
 
 def _set(tree: str, place: str, value: Any) -> Change:
-    return lambda folder: folder.change_tree(tree, lambda found: set_in(found, place, value))
+    return lambda folder: folder.change_part(tree, lambda found: set_in(found, place, value))
 
 
 def _array(tree: str, array: str, change: Callable[[np.ndarray], np.ndarray]) -> Change:
@@ -72,7 +77,7 @@ def _swapped(array: np.ndarray) -> np.ndarray:
 
 
 def _data(folder: CraftedFolder, value: float) -> None:
-    count = folder.tree("features")["arrays"]["columns"]["shape"][0]
+    count = folder.part("features")["arrays"]["columns"]["shape"][0]
     folder.set_array("features", "data", np.full(count, value, np.float32))
 
 
@@ -104,9 +109,9 @@ ARRAYS: dict[str, Change] = {
 def test_arrays_that_do_not_fit(crafted: CraftedFolder, name: str) -> None:
     ARRAYS[name](crafted)
     with pytest.raises(InputError) as caught:
-        GraphClassifier.load(crafted.path).parts().read()
+        GraphClassifier.load(crafted.folder).parts().read()
     assert "is damaged, " in str(caught.value)
-    with pytest.raises(InputError), ModelFolder(crafted.path).editing():
+    with pytest.raises(InputError), ModelFolder(crafted.folder).editing():
         raise AssertionError("it was opened to be changed")
 
 
@@ -116,7 +121,7 @@ def _drop(tree: str, place: str, key: str) -> Change:
             found = found[each]
         del found[key]
 
-    return lambda folder: folder.change_tree(tree, change)
+    return lambda folder: folder.change_part(tree, change)
 
 
 VALUES: dict[str, tuple[Change, str]] = {
@@ -124,7 +129,7 @@ VALUES: dict[str, tuple[Change, str]] = {
     "a negative temperature": (_set("answers", "values.calibration.temperature", -1.0), "temperature"),
     "a temperature in words": (_set("answers", "values.calibration.temperature", "hot"), "calibration"),
     "no calibration": (_set("answers", "values.calibration", None), "calibration"),
-    "two classes of one name": (lambda f: f.change_tree("answers", _same_names), "one name"),
+    "two classes of one name": (lambda f: f.change_part("answers", _same_names), "one name"),
     "a class without a name": (_set("answers", "values.classes", [""]), "name"),
     "no classes": (_set("answers", "values.classes", []), "class"),
     "a million hops": (_set("knowledge", "values.learner.hop", [2.0, 10**6, 0.7, 3, 0.0]), "hops"),
@@ -134,43 +139,44 @@ VALUES: dict[str, tuple[Change, str]] = {
         "do not fit",
     ),
     "a shape of a trillion": (_set("features", "arrays.counts.shape", [10**12]), "shape"),
-    "a block of a trillion": (lambda f: f.change_tree("features", _trillion), "length of a block"),
-    "a tensor of a trillion": (lambda f: f.change_tree("network", _huge_tensor), "tensor"),
-    "no block list": (_set("edges", "arrays.others.blocks", 7), "shape"),
-    "a block that is no checksum": (_set("edges", "arrays.others.blocks", [["../../lock", 1]]), "differ"),
+    "a chunk of a trillion": (lambda f: f.change_part("features", _trillion), "length of a chunk"),
+    "a tensor of a trillion": (lambda f: f.change_part("network", _huge_tensor), "shape"),
+    "no list of lengths": (_set("edges", "arrays.others.items", 7), "shape"),
+    "no list of chunks": (_set("edges", "arrays.others.chunks", 7), "chunks"),
+    "a chunk that is no checksum": (_set("edges", "arrays.others.chunks", "../../lock"), "chunks"),
+    "a chunk that is not there": (_set("edges", "arrays.others.chunks", "0" * 64), "missing"),
     "an array of Python objects": (_set("edges", "arrays.others.dtype", "|O"), "type"),
     "an unknown method": (_set("answers", "values.method", "nonsense"), "nonsense"),
-    "tensors in a table": (lambda f: f.change_array("network", "pack", lambda a: a[None]), "tensors"),
-    "no basis": (_drop("network", "values.tensors", "frame.basis"), "parts do not fit together"),
-    "no scales of the basis": (_drop("network", "values.tensors", "frame.basis.scales"), "parts do not fit together"),
-    "a tensor that is not the learner's": (lambda f: f.change_tree("network", _stray_tensor), "tensors"),
-    "a tree without arrays": (lambda f: f.write_tree("edges", b"{}"), "lists nothing"),
-    "a tree that is a list": (lambda f: f.write_tree("edges", b"[]"), "lists nothing"),
-    "Infinity": (lambda f: f.write_tree("edges", b'{"arrays":{},"values":{"x":Infinity}}'), "Infinity"),
-    "a number beyond all": (lambda f: f.write_tree("edges", b'{"arrays":{},"values":{"x":1e999}}'), "not finite"),
-    "NaN": (lambda f: f.write_tree("answers", b'{"arrays":{},"values":{"way":NaN}}'), "NaN"),
-    "deep nesting": (lambda f: f.write_tree("answers", b"[" * 100_000 + b"]" * 100_000), "deeply"),
-    "a list of a million lists": (lambda f: f.write_tree("edges", b"[" + b"[]," * 7_000_000 + b"[]]"), "from 0 to"),
-    "nesting": (lambda f: f.write_tree("answers", b'{"values":' + b"[" * 99 + b"]" * 99 + b"}"), "deeply"),
+    "no list of types": (_set("network", "values.bfloat16", 7), "type"),
+    "no basis": (_drop("network", "arrays", "frame.basis"), "parts do not fit together"),
+    "no scales of the basis": (_drop("network", "arrays", "frame.basis.scales"), "parts do not fit together"),
+    "a tensor in another type": (_set("network", "values.bfloat16", ["frame.basis"]), "type"),
+    "a tensor that is not the learner's": (lambda f: f.change_part("network", _stray_tensor), "tensors"),
+    "a part without arrays": (lambda f: f.write_part("edges", b"{}"), "lists nothing"),
+    "a part that is a list": (lambda f: f.write_part("edges", b"[]"), "lists nothing"),
+    "Infinity": (lambda f: f.write_part("edges", b'{"arrays":{},"values":{"x":Infinity}}'), "Infinity"),
+    "a number beyond all": (lambda f: f.write_part("edges", b'{"arrays":{},"values":{"x":1e999}}'), "not finite"),
+    "NaN": (lambda f: f.write_part("answers", b'{"arrays":{},"values":{"way":NaN}}'), "NaN"),
+    "deep nesting": (lambda f: f.write_part("answers", b"[" * 100_000 + b"]" * 100_000), "deeply"),
+    "a list of a million lists": (lambda f: f.write_part("edges", b"[" + b"[]," * 7_000_000 + b"[]]"), "too long"),
+    "nesting": (lambda f: f.write_part("answers", b'{"values":' + b"[" * 99 + b"]" * 99 + b"}"), "deeply"),
 }  # fmt: skip
 
 
-def _same_names(tree: dict[str, Any]) -> None:
-    tree["values"]["classes"][1] = tree["values"]["classes"][0]
+def _same_names(part: dict[str, Any]) -> None:
+    part["values"]["classes"][1] = part["values"]["classes"][0]
 
 
-def _trillion(tree: dict[str, Any]) -> None:
-    tree["arrays"]["counts"]["shape"] = [10**12]
-    tree["arrays"]["counts"]["blocks"] = [[tree["arrays"]["counts"]["blocks"][0][0], 10**12]]
+def _trillion(part: dict[str, Any]) -> None:
+    part["arrays"]["counts"] |= {"shape": [10**12], "items": [10**12]}
 
 
-def _stray_tensor(tree: dict[str, Any]) -> None:
-    tree["values"]["tensors"]["stray"] = ["uint8", [2], 0]
+def _stray_tensor(part: dict[str, Any]) -> None:
+    part["arrays"]["stray"] = next(iter(part["arrays"].values()))
 
 
-def _huge_tensor(tree: dict[str, Any]) -> None:
-    name = next(iter(tree["values"]["tensors"]))
-    tree["values"]["tensors"][name][1] = [10**6, 10**6]
+def _huge_tensor(part: dict[str, Any]) -> None:
+    next(iter(part["arrays"].values()))["shape"] = [10**6, 10**6]
 
 
 @pytest.mark.parametrize("name", VALUES)
@@ -180,33 +186,38 @@ def test_values_that_cannot_be(crafted: CraftedFolder, name: str) -> None:
     refused(crafted, word)
 
 
-def test_a_block_that_becomes_far_larger_than_it_is(crafted: CraftedFolder) -> None:
-    import zlib
-
+def test_an_array_that_becomes_far_larger_than_the_file(crafted: CraftedFolder) -> None:
     zeros = bytes(1 << 23)
-    name = crafted.put(zeros, as_file=b"z" + zlib.compress(zeros, 9))
+    name = crafted.put(zeros)
 
-    def bomb(tree: dict[str, Any]) -> None:
-        tree["arrays"]["others"] = {"dtype": "|i1", "shape": [1 << 33], "blocks": [[name, 1 << 23]] * 1024}
+    def bomb(part: dict[str, Any]) -> None:
+        part["arrays"]["others"] = {
+            "dtype": "|i1",
+            "shape": [1 << 33],
+            "items": [1 << 23] * 1024,
+            "chunks": name * 1024,
+        }
 
-    crafted.change_tree("edges", bomb)
+    crafted.change_part("edges", bomb)
     refused(crafted, "repeats itself")
-    crafted.change_tree("edges", lambda tree: set_in(tree, "arrays.others.blocks", [[name, 1 << 23]]))
-    crafted.change_tree("edges", lambda tree: set_in(tree, "arrays.others.shape", [1 << 23]))
-    refused(crafted, "checksum")
+    crafted.change_part("edges", lambda part: part["arrays"]["others"].update(items=[1 << 23], shape=[1 << 23]))
+    crafted.change_part("edges", lambda part: part["arrays"]["others"].update(chunks=name))
+    for instead in (zeros[:-1], zlib.compress(zeros[:-1], 9), zlib.compress(bytes(1 << 30), 9), b"nonsense"):
+        crafted.put(zeros, instead=instead)
+        refused(crafted, "damaged")
 
 
-@pytest.mark.parametrize("key", ["format", "version", "trees", "values", "past", "changes"])
+@pytest.mark.parametrize("key", ["version", "parts", "values", "past", "changes"])
 def test_a_page_without_a_key(crafted: CraftedFolder, key: str) -> None:
     crafted.change_manifest(lambda manifest: manifest.pop(key))
     refused(crafted, "damaged")
-    assert graphfcl_inside("history", "--model", crafted.path).code == 0
+    assert graphfcl_inside("history", "--model", crafted.folder).code == 0
 
 
-@pytest.mark.parametrize("number", [-5, 0, 1, True, 1.5, "2", None])
-def test_a_format_that_is_none(crafted: CraftedFolder, number: Any) -> None:
-    crafted.change_manifest(lambda manifest: set_in(manifest, "format", number))
-    refused(crafted, "format")
+@pytest.mark.parametrize("number", [-5, 1, 2])
+def test_a_format_that_is_none(crafted: CraftedFolder, number: int) -> None:
+    crafted.query(f"PRAGMA user_version={number}")
+    refused(crafted, "damaged")
 
 
 @pytest.mark.parametrize("number", [True, 3.0, "3", None, -3])
@@ -236,7 +247,7 @@ def test_a_version_in_python_that_is_no_whole_number(kept: Path, version: Any) -
 @pytest.mark.parametrize("node", [10**6, -1])
 def test_a_ledger_with_a_node_that_is_not_there_is_damaged_for_every_reader(crafted: CraftedFolder, node: int) -> None:
     crafted.change_array("label_store", "nodes", _with(0, node))
-    model = GraphClassifier.load(crafted.path)
+    model = GraphClassifier.load(crafted.folder)
     for ask in (model.label_columns, lambda: model.labels([0]), model.info, model.card):
         with pytest.raises(
             InputError, match="version 3 is damaged, its label_store names a node that is not in its graph"
@@ -244,11 +255,13 @@ def test_a_ledger_with_a_node_that_is_not_there_is_damaged_for_every_reader(craf
             ask()
 
 
-def test_names_of_pages_that_are_no_numbers(crafted: CraftedFolder) -> None:
-    for name in ("²²²²²².json", "٠٠٠٠٠٩.json", "0000003.json", "-00001.json", "1e9999.json", "9.json"):
-        (crafted.path / "versions" / name).write_text("{}")
-    assert len(GraphClassifier.load(crafted.path).history) == 3
-    assert ModelFolder(crafted.path).rollback(2) == 4
+@pytest.mark.parametrize("number", ["four", 4.5, b"4", -1, 0])
+def test_numbers_of_versions_that_are_none(crafted: CraftedFolder, number: Any) -> None:
+    crafted.query("UPDATE document SET number = ? WHERE kind = 'version' AND number = 3", number)
+    done = graphfcl_inside("history", "--model", crafted.folder)
+    assert done.code in (0, 2)
+    if done.code:
+        assert_one_sentence(done, "damaged")
 
 
 @pytest.mark.parametrize("entry", [None, 7, {"what": 7}, {"what": "fit"}, {"what": "x", "when": "", "accuracy": 3}])
@@ -261,25 +274,124 @@ def test_a_change_that_says_too_little_is_shown_as_what_it_is(crafted: CraftedFo
     crafted.change_manifest(
         lambda manifest: set_in(manifest, "changes", [{"what": "learn", "when": ""}, {"what": "y", "when": ""}])
     )
-    done = graphfcl_inside("history", "--model", crafted.path)
+    done = graphfcl_inside("history", "--model", crafted.folder)
     assert done.code == 0, done.err
 
 
-def _npz(**arrays: Any) -> bytes:
-    buffer = io.BytesIO()
-    np.savez_compressed(buffer, **arrays)
-    return buffer.getvalue()
+SCHEMAS = {
+    "a trigger": "CREATE TRIGGER harm AFTER INSERT ON document BEGIN DELETE FROM chunk; END",
+    "a view": "CREATE VIEW harm AS SELECT * FROM document",
+    "an index": "CREATE INDEX harm ON document (content)",
+    "a table": "CREATE TABLE harm (x)",
+    "a virtual table": "CREATE VIRTUAL TABLE harm USING fts5(x)",
+    "a column": "ALTER TABLE chunk ADD COLUMN harm",
+    "no chunks": "DROP TABLE chunk",
+}
 
 
-def test_a_pointer_that_is_none(crafted: CraftedFolder) -> None:
-    pointer = crafted.path / "current"
-    for content in (b"[]", b'{"version":-1}', b'{"version":1e9}', b"[" * 5000, b'{"version":' + b"9" * 5000 + b"}"):
-        pointer.write_bytes(content)
-        done = graphfcl_inside("history", "--model", crafted.path)
-        assert_one_sentence(done, "rollback --model", " 3`")
+@pytest.mark.parametrize("name", SCHEMAS)
+def test_tables_that_are_not_those_of_a_model(crafted: CraftedFolder, name: str) -> None:
+    crafted.query(SCHEMAS[name])
+    refused(crafted, "its tables are not those of a model")
 
 
-def test_a_page_may_be_long_but_not_without_end(crafted: CraftedFolder) -> None:
-    with open(crafted.manifest_path, "r+b") as file:
+def test_a_view_in_the_place_of_a_table(crafted: CraftedFolder) -> None:
+    with opened(crafted.path) as connection:
+        connection.execute("ALTER TABLE chunk RENAME TO real")
+        connection.execute("CREATE VIEW chunk AS SELECT sha256, size, data FROM real")
+    refused(crafted, "its tables are not those of a model")
+
+
+def test_a_file_that_is_no_database(crafted: CraftedFolder) -> None:
+    for content in (b"nonsense", b"SQLite format 3\0" + bytes(4080), bytes(1 << 16)):
+        crafted.path.write_bytes(content)
+        refused(crafted, "damaged")
+
+
+def test_a_write_ahead_log_is_refused(crafted: CraftedFolder) -> None:
+    with opened(crafted.path) as connection:
+        assert connection.execute("PRAGMA journal_mode=WAL").fetchone() == ("wal",)
+    refused(crafted, "damaged")
+    with opened(crafted.path) as connection:
+        connection.execute("PRAGMA journal_mode=DELETE")
+    (crafted.folder / "model.sqlite-wal").write_bytes(b"x" * 100)
+    refused(crafted, "model.sqlite-wal", "remove it")
+
+
+def test_a_journal_that_names_another_file_deletes_nothing(crafted: CraftedFolder, tmp_path: Path) -> None:
+    """SQLite deletes the super-journal that a hot journal names, whatever file that is."""
+    victim = tmp_path / "victim"
+    victim.write_bytes(JOURNAL_MAGIC + b"precious")
+    name = str(victim).encode()
+    (pages,) = crafted.query("PRAGMA page_count")[0]
+    header = JOURNAL_MAGIC + struct.pack(">IIIII", 0, 1, pages, 512, 4096)
+    end = struct.pack(">I", 1) + name + struct.pack(">II", len(name), sum(name)) + JOURNAL_MAGIC
+    journal = crafted.folder / "model.sqlite-journal"
+    journal.write_bytes(header.ljust(512, b"\0") + end)
+    refused(crafted, "names another file")
+    assert victim.exists()
+    assert journal.exists()
+    with opened(crafted.path) as connection:  # what SQLite does by itself: the attack is one
+        connection.execute("SELECT * FROM document").fetchone()
+    assert not victim.exists()
+
+
+@pytest.mark.parametrize("name", ["model.sqlite", "model.sqlite-journal"])
+def test_files_that_lie_elsewhere(crafted: CraftedFolder, tmp_path: Path, name: str) -> None:
+    elsewhere, path = tmp_path / "elsewhere", crafted.folder / name
+    if path.exists():
+        path.rename(elsewhere)
+    else:
+        elsewhere.write_bytes(b"precious")
+    before = elsewhere.read_bytes()
+    path.symlink_to(elsewhere)
+    refused(crafted, "symbolic link")
+    assert elsewhere.read_bytes() == before
+
+
+def test_a_pipe_in_the_place_of_the_database(crafted: CraftedFolder) -> None:
+    crafted.path.unlink()
+    os.mkfifo(crafted.path)
+    refused(crafted, "no file")
+
+
+def test_a_tree_of_pages_that_never_ends(crafted: CraftedFolder) -> None:
+    """Every page of a table shows the next one hundreds of times: a scan takes for ever, unless it is stopped."""
+    with opened(crafted.path) as connection:
+        connection.execute("PRAGMA secure_delete=OFF")
+        rows = [(b"k%06d" % number * 4, 0, b"") for number in range(20_000)]
+        connection.executemany("INSERT INTO chunk VALUES (?, ?, ?)", rows)
+        root = connection.execute("SELECT rootpage FROM sqlite_schema WHERE name = 'chunk'").fetchone()[0]
+        pages = connection.execute("PRAGMA page_count").fetchone()[0]
+    content = bytearray(crafted.path.read_bytes())
+    chain = list(range(pages + 1, pages + 16))
+    content += bytes(4096 * len(chain))
+    size = 4096
+
+    def interior(page: int, child: int) -> None:
+        start = (page - 1) * size
+        cells = 400
+        content[start : start + size] = bytes(size)
+        content[start : start + 12] = struct.pack(">BHHHBI", 5, 0, cells, size - 9 * cells + 0, 0, child)
+        for number in range(cells):
+            place = size - 9 * (number + 1)
+            content[start + 12 + 2 * number : start + 14 + 2 * number] = struct.pack(">H", place)
+            content[start + place : start + place + 5] = struct.pack(">IB", child, 1)
+
+    content[28:32] = struct.pack(">I", pages + len(chain))
+    for page, child in pairwise([root, *chain, root + 1]):
+        interior(page, child)
+    crafted.path.write_bytes(content)
+    start = time.perf_counter()
+    with pytest.raises(InputError):
+        ModelFolder(crafted.folder).prune(1)
+    assert time.perf_counter() - start < 60
+
+
+def test_a_file_of_a_terabyte(crafted: CraftedFolder) -> None:
+    with open(crafted.path, "r+b") as file:
         file.truncate(1 << 40)  # takes no room on the disk
-    refused(crafted, "too long")
+    start = time.perf_counter()
+    with suppress(InputError):
+        GraphClassifier.load(crafted.folder).prediction_columns()
+    assert time.perf_counter() - start < 10

@@ -25,8 +25,8 @@ def test_a_card(tmp_path: Path) -> None:
         assert each.few_shot == (each.name == "a|b *c*")
         assert each.recall == model.history[-1]["accuracy"]["classes"].get(each.name)
     assert [each.name for each in card.classes] == list(model.classes_)
-    pointer = json.loads((tmp_path / "m" / "current").read_text())
-    assert (card.sha256, card.info.version) == (pointer["sha256"], pointer["version"])
+    manifest = ModelFolder(tmp_path / "m").manifest(ModelFolder(tmp_path / "m").current())
+    assert (card.sha256, card.info.version) == (manifest["sha256"], manifest["version"])
     assert card.data["graph"] == "synthetic"
     assert card.data["hidden"] == list(HIDDEN)
     assert card.accuracy["validation"] == model.history[-1]["accuracy"]["validation"]

@@ -3,14 +3,15 @@
 import multiprocessing
 import os
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from graphfcl import GraphClassifier, InputError, ModelFolder
+from graphfcl.production.store.database import Database
 from tests.cli.command import assert_one_sentence, graphfcl_inside
+from tests.production.crafting import CraftedDatabase, stored_chunks
 from tests.production.models import everything, members, same_answers
 
 
@@ -38,11 +39,12 @@ def test_old_versions_go_and_history_still_tells_of_them(folder: Path) -> None:
     before, model = told(folder), GraphClassifier.load(folder)
     fourth = GraphClassifier.load(folder, version=4)
     fourth.parts().read()
-    sizes = {path.name for path in (folder / "objects").iterdir()}
+    before_all, size = stored_chunks(folder), (folder / "model.sqlite").stat().st_size
     done = ModelFolder(folder).prune(2)
     assert (done.versions, done.kept) == ((1, 2, 3), (4, 5))
     assert done.freed > 0
-    assert {path.name for path in (folder / "objects").iterdir()} < sizes
+    assert stored_chunks(folder) < before_all
+    assert (folder / "model.sqlite").stat().st_size <= size - done.freed
     assert told(folder) == before
     same_answers(GraphClassifier.load(folder), model)
     same_answers(GraphClassifier.load(folder, version=4), fourth, 1e-6)
@@ -68,22 +70,18 @@ def test_a_model_goes_on_after_pruning(folder: Path) -> None:
     assert [entry["what"] for entry in GraphClassifier.load(folder).history][-1] == "rename"
 
 
-def _killed_at(folder: str, call: int) -> None:
-    """Prune, and die at the so-manieth call that touches the disk."""
-    left = call
+def _killed_at(folder: str, statement: int) -> None:
+    """Prune, and die at the so-manieth statement that writes."""
+    left, plain = statement, Database._write
 
-    def mortal(plain: Callable[..., Any]) -> Callable[..., Any]:
-        def called(*arguments: Any, **options: Any) -> Any:
-            nonlocal left
-            left -= 1
-            if left == 0:
-                os._exit(9)
-            return plain(*arguments, **options)
+    def mortal(database: Database, sql: str, *values: Any) -> None:
+        nonlocal left
+        left -= 1
+        if left == 0:
+            os._exit(9)
+        plain(database, sql, *values)
 
-        return called
-
-    for name in ("replace", "unlink", "fsync"):
-        setattr(os, name, mortal(getattr(os, name)))
+    Database._write = mortal  # type: ignore[method-assign,assignment]
     ModelFolder(folder).prune(2)
     os._exit(0)
 
@@ -93,28 +91,26 @@ def test_killed_anywhere_nothing_that_is_kept_is_lost(five: Path, tmp_path: Path
     clean = Path(shutil.copytree(five, tmp_path / "clean"))
     ModelFolder(clean).prune(2)
     context = multiprocessing.get_context("fork")
-    before, call, codes = told(five), 0, []
+    before, statement, codes = told(five), 0, []
     while 0 not in codes:
-        call += 1
-        folder = Path(shutil.copytree(five, tmp_path / f"killed {call}"))
-        process = context.Process(target=_killed_at, args=(str(folder), call))
+        statement += 1
+        folder = Path(shutil.copytree(five, tmp_path / f"killed {statement}"))
+        process = context.Process(target=_killed_at, args=(str(folder), statement))
         process.start()
         process.join()
         codes.append(process.exitcode)
-        assert told(folder) == before, f"killed at call {call}"
+        assert told(folder) == before, f"killed at statement {statement}"
         for version in (5, 4):
             GraphClassifier.load(folder, version=version).parts().read()
         ModelFolder(folder).prune(2)
         assert told(folder) == before
-        for part in ("objects", "versions"):
-            assert set(everything(folder / part)) == set(everything(clean / part)), "the next call finishes the work"
+        assert stored_chunks(folder) == stored_chunks(clean), "the next call finishes the work"
         shutil.rmtree(folder)
     assert codes.count(9) > 10, "there were many moments"
 
 
 def test_if_nobody_can_say_what_a_kept_version_needs_nothing_is_removed(folder: Path) -> None:
-    path = folder / "versions" / "000004.json"
-    path.write_bytes(path.read_bytes()[:-9])
+    CraftedDatabase(folder / "model.sqlite").query("UPDATE document SET content = x'00' WHERE number = 4")
     before = everything(folder)
     with pytest.raises(InputError, match="version 4 is damaged"):
         ModelFolder(folder).prune(2)
@@ -122,12 +118,6 @@ def test_if_nobody_can_say_what_a_kept_version_needs_nothing_is_removed(folder: 
     assert ModelFolder(folder).prune(1).versions == (1, 2, 3, 4), "it need not be kept"
     assert GraphClassifier.load(folder).parts().read()
     assert told(folder)[3] == (4, "damaged")
-
-
-def test_a_page_that_was_never_acknowledged_goes(folder: Path) -> None:
-    shutil.copy(folder / "versions" / "000003.json", folder / "versions" / "000006.json")
-    ModelFolder(folder).prune(2)
-    assert not (folder / "versions" / "000006.json").exists()
 
 
 def test_the_command(folder: Path, tmp_path: Path) -> None:

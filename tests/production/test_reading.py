@@ -1,6 +1,5 @@
 """What is read and written: an answer for one node touches little, and a version writes what changed."""
 
-import json
 import shutil
 from pathlib import Path
 
@@ -8,23 +7,58 @@ import numpy as np
 import pytest
 
 from graphfcl import GraphClassifier, ModelFolder
+from graphfcl.graph.ids import text_array
+from graphfcl.production.answers.calibration import Readings
+from graphfcl.production.answers.version_cache import CacheContents
+from graphfcl.production.store.parts import StoredPart
+from tests.production.crafting import CraftedDatabase
 from tests.production.models import cached, graph_in_memory, members, same_answers
 
 
-def disk(folder: Path, *parts: str) -> int:
-    return sum(p.stat().st_size for part in parts or (".",) for p in (folder / part).rglob("*") if p.is_file())
+def disk(folder: Path, *names: str) -> int:
+    return sum((folder / name).stat().st_size for name in names or ("model.sqlite", "cache.sqlite"))
 
 
-def test_an_answer_for_one_node_needs_a_few_files(folder: Path) -> None:
+def chunk_bytes(folder: Path) -> int:
+    sql = "SELECT (SELECT sum(length(data)) FROM chunk) + (SELECT sum(length(content)) FROM document)"
+    return CraftedDatabase(folder / "model.sqlite").query(sql)[0][0]
+
+
+def test_one_node_of_a_large_model_is_answered_from_a_hundredth_of_its_bytes(folder: Path) -> None:
+    """The cache of a million nodes, as the system was asked for its bytes."""
+    nodes, model = 1_000_000, GraphClassifier.load(folder)
+    model.parts().read()
+    assert model._state is not None
+    stored = model._state.answering.stored
+    versions = model._versions
+    assert stored is not None
+    assert versions is not None
+    columns = len(stored.names.names)
+    scores = np.random.default_rng(0).normal(size=(nodes, columns)).astype(np.float32)
+    readings = Readings(np.linspace(0, 1, nodes), np.ones(nodes))
+    table = np.zeros((nodes, 32), np.float16)
+    for ids in (np.arange(nodes)[::-1], text_array([f"node-{number}" for number in range(nodes)])):
+        versions.cache.write(CacheContents(stored.keys, ids, table, scores, readings), lambda: True)
+        with open("/proc/self/io") as file:
+            before = int(file.readline().split()[1])
+        reader = GraphClassifier.load(folder)
+        assert reader._state is not None
+        answers = reader._state.answering.cached_answers([ids[7:8].tolist()[0]])
+        assert answers is not None
+        with open("/proc/self/io") as file:
+            read = int(file.readline().split()[1]) - before
+        assert np.array_equal(answers.scores[0], scores[7])
+        assert read < 0.01 * disk(folder), f"{read:,} bytes of {disk(folder):,}"
+
+
+def test_an_answer_for_one_node_needs_a_few_chunks(folder: Path) -> None:
     whole = GraphClassifier.load(folder)
     expected = whole.prediction_columns()
     node = whole.node_ids_[7].item()
-    manifest = json.loads((folder / "versions" / "000003.json").read_bytes())
-    for path in (folder / "objects").iterdir():
-        if path.name != manifest["trees"]["answers"][0]:
-            path.unlink()
-    for number in (1, 2):
-        (folder / "versions" / f"00000{number}.json").unlink()
+    database = CraftedDatabase(folder / "model.sqlite")
+    needed = database.document("version", 3)["parts"]["answers"]
+    database.query("DELETE FROM chunk WHERE sha256 != ?", bytes.fromhex(needed))
+    database.query("DELETE FROM document WHERE number < 3")
     model = GraphClassifier.load(folder)
     found = model.prediction_columns([node])
     for name, values in found.items():  # the softmax of one row and of many may differ in its last digit
@@ -41,7 +75,7 @@ def test_bytes_for_one_node_do_not_grow_with_embeddings_or_versions(folder: Path
         return model.bytes_read()
 
     once = read()
-    assert once < 0.4 * disk(folder, "cache"), "the table of embeddings is not read"
+    assert once < 0.4 * disk(folder, "cache.sqlite"), "the table of embeddings is not read"
     model = GraphClassifier.load(folder)
     for number in range(12):
         model.rename(model.classes_[0], f"name {number}").save(folder)
@@ -67,8 +101,7 @@ def test_the_last_accuracy_is_known_without_the_history(folder: Path) -> None:
         model.rename("class-00", "null")
     model = GraphClassifier.load(folder)
     assert "null" in (model.history.last_accuracy() or {})["classes"]
-    for number in (1, 2, 3):
-        (folder / "versions" / f"00000{number}.json").unlink()
+    CraftedDatabase(folder / "model.sqlite").query("DELETE FROM document WHERE number < 4")
     model = GraphClassifier.load(folder)
     model.max_loss = -1.0
     model.learn({"nine": members("class-09")[:5]})
@@ -76,16 +109,16 @@ def test_the_last_accuracy_is_known_without_the_history(folder: Path) -> None:
 
 
 def test_a_learn_writes_what_it_changed(folder: Path) -> None:
-    trees = ("nodes", "edges", "features", "network")
+    parts = ("nodes", "edges", "features", "network")
     written = []
     nodes = members("class-09")
     for number in range(4):
-        before = disk(folder, "objects", "versions")
+        before = chunk_bytes(folder)
         with ModelFolder(folder).editing(write_cache=False) as model:
             model.learn({f"new {number}": nodes[2 * number : 2 * number + 2]})
-        written.append(disk(folder, "objects", "versions") - before)
-    manifests = [ModelFolder(folder).manifest(version)["trees"] for version in (3, 7)]
-    assert all(manifests[0][tree] == manifests[1][tree] for tree in trees)
+        written.append(chunk_bytes(folder) - before)
+    manifests = [ModelFolder(folder).manifest(version)["parts"] for version in (3, 7)]
+    assert all(manifests[0][part] == manifests[1][part] for part in parts)
     assert max(written) < 1.3 * min(written), "a version more costs as much as the one before"
 
 
@@ -103,32 +136,29 @@ def test_what_did_not_change_is_not_looked_at_again(folder: Path, monkeypatch: p
     model.wait()
     with ModelFolder(folder).editing() as model:
         model.rename("nine", "neun")
-        monkeypatch.setattr(codec, "_encode_label_store", never)
+        monkeypatch.setattr(codec, "encode_labels", never)
     assert GraphClassifier.load(folder).version == 5
 
 
-def test_a_node_more_changes_the_last_blocks_and_one_less_its_own(tmp_path: Path, model: GraphClassifier) -> None:
-    def blocks(tree: str) -> dict[str, set[str]]:
-        manifest = ModelFolder(tmp_path / "m").manifest(model.version or 0)
-        from graphfcl.production.store.block_arrays import block_names
-        from graphfcl.production.store.trees import read_tree
-
-        found = read_tree(ModelFolder(tmp_path / "m")._versions.objects, manifest["trees"][tree])
-        return {name: block_names(index) for name, index in found.arrays.items()}
+def test_a_node_more_changes_the_last_chunks_and_one_less_its_own(tmp_path: Path, model: GraphClassifier) -> None:
+    def chunks(part: str) -> dict[str, set[str]]:
+        folder = ModelFolder(tmp_path / "m")
+        stored = StoredPart(folder._versions.database, folder.manifest(model.version or 0)["parts"][part])
+        return {name: {chunk for chunk, _ in stored.stored(name).sizes()} for name in stored.arrays}
 
     ids = model.node_ids_
     model.save(tmp_path / "m")
-    first = {tree: blocks(tree) for tree in ("nodes", "edges", "features")}
+    first = {part: chunks(part) for part in ("nodes", "edges", "features")}
     model.grow(nodes=([10**6], graph_in_memory(model).features[:1], None), edges=([10**6], [ids[3].item()], None))
     model.save(tmp_path / "m")
-    second = {tree: blocks(tree) for tree in ("nodes", "edges", "features")}
+    second = {part: chunks(part) for part in ("nodes", "edges", "features")}
     model.remove_nodes([10**6])
     model.save(tmp_path / "m")
-    third = {tree: blocks(tree) for tree in ("nodes", "edges", "features")}
-    for tree, arrays in first.items():
+    third = {part: chunks(part) for part in ("nodes", "edges", "features")}
+    for part, arrays in first.items():
         for name, names in arrays.items():
-            assert len(second[tree][name] - names) <= 1, (tree, name)
-            assert third[tree][name] == names, (tree, name)
+            assert len(second[part][name] - names) <= 1, (part, name)
+            assert third[part][name] == names, (part, name)
     model.wait()
 
 
@@ -139,7 +169,7 @@ def _flip(path: Path, place: int) -> None:
 
 
 def test_a_damaged_cache_is_computed_again_and_never_believed(folder: Path) -> None:
-    expected, path = GraphClassifier.load(folder), folder / "cache" / "newest.cache"
+    expected, path = GraphClassifier.load(folder), folder / "cache.sqlite"
     expected.all_scores()
     whole = path.read_bytes()
     for place in np.linspace(0, len(whole) - 1, 25).astype(int).tolist():
@@ -156,18 +186,18 @@ def test_the_cache_of_another_model_is_not_taken(folder: Path, tmp_path: Path) -
     other = GraphClassifier.load(shutil.copytree(folder, tmp_path / "other"))
     other.learn({"nine": members("class-09")[:5]}).save(tmp_path / "other")
     other.wait()
-    shutil.copy(tmp_path / "other" / "cache" / "newest.cache", folder / "cache" / "newest.cache")
+    shutil.copy(tmp_path / "other" / "cache.sqlite", folder / "cache.sqlite")
     model = GraphClassifier.load(folder)
     assert not cached(model)
     assert "nine" not in model.classes_
 
 
 def test_an_older_version_leaves_the_cache_of_the_newest_alone(folder: Path) -> None:
-    before = (folder / "cache" / "newest.cache").read_bytes()
+    before = (folder / "cache.sqlite").read_bytes()
     old = GraphClassifier.load(folder, version=1)
     old.predict()
     old.wait()
-    assert (folder / "cache" / "newest.cache").read_bytes() == before
+    assert (folder / "cache.sqlite").read_bytes() == before
 
 
 def test_a_command_leaves_the_cache_to_the_next_reader(folder: Path) -> None:
@@ -201,18 +231,18 @@ def test_after_any_change_the_second_reader_finds_its_answers(folder: Path, chan
 
 
 def test_a_command_that_changes_no_answer_leaves_the_cache_to_the_next_reader(folder: Path) -> None:
-    shutil.rmtree(folder / "cache")
+    (folder / "cache.sqlite").unlink()
     with ModelFolder(folder).editing(write_cache=False) as model:
         model.rename("class-00", "zero")
     model.wait()
-    assert not (folder / "cache" / "newest.cache").exists()
+    assert not (folder / "cache.sqlite").exists()
 
 
 def test_an_answer_does_not_fail_because_it_cannot_be_kept(folder: Path) -> None:
-    shutil.rmtree(folder / "cache")
+    (folder / "cache.sqlite").unlink()
     model = GraphClassifier.load(folder)
     model.graph_, model.learner_, model.label_store_  # noqa: B018 - all of it is read
-    (folder / "current").write_bytes(b"nonsense")
+    (folder / "model.sqlite").write_bytes(b"nonsense")
     assert model.predict().size == 500
 
 

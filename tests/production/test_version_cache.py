@@ -1,6 +1,5 @@
 """The cache spares a forward pass and is never needed."""
 
-import shutil
 from pathlib import Path
 
 from graphfcl import GraphClassifier
@@ -10,11 +9,11 @@ from tests.production.models import cached, same_answers
 def test_a_loaded_model_answers_the_same_without_and_with_the_cache(folder: Path) -> None:
     with_cache = GraphClassifier.load(folder)
     assert cached(with_cache)
-    shutil.rmtree(folder / "cache")
+    (folder / "cache.sqlite").unlink()
     without = GraphClassifier.load(folder)
     assert not cached(without)
     same_answers(with_cache, without, 1e-5)
     without.wait()
-    assert (folder / "cache" / "newest.cache").exists(), "whoever had to compute leaves it for the next reader"
-    (folder / "cache" / "newest.cache").write_bytes(b"nonsense")
+    assert (folder / "cache.sqlite").exists(), "whoever had to compute leaves it for the next reader"
+    (folder / "cache.sqlite").write_bytes(b"nonsense")
     same_answers(GraphClassifier.load(folder), without, 1e-5)

@@ -9,8 +9,7 @@ from typing import Any, BinaryIO
 
 import pytest
 
-from graphfcl import InputError
-from graphfcl.production.store.locks import WriterLock
+from graphfcl import InputError, ModelFolder
 from graphfcl.runtime.files import canonical_json, file_lock, read_bytes, sha256_of, temporary_beside, write_durably
 
 
@@ -172,7 +171,7 @@ def test_a_file_system_without_locks_is_said_plainly(
     for wait in (None, 0, 5):
         with pytest.raises(InputError, match=sentence), file_lock(tmp_path / "lock", wait=wait):
             raise AssertionError("nobody holds a lock that does not exist")
-    with pytest.raises(InputError, match="no file locks"), WriterLock(tmp_path / "model").hold(wait=5):
+    with pytest.raises(InputError, match="no file locks"), ModelFolder(tmp_path / "model").writing(5):
         raise AssertionError("nor the lock of a model")
 
 

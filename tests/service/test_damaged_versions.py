@@ -20,7 +20,7 @@ from graphfcl.service.security import Limits
 from graphfcl.service.snapshots import Snapshots
 from graphfcl.service.writer import Writer
 from tests.cli.command import graphfcl_inside
-from tests.production.crafting import CraftedFolder
+from tests.production.crafting import CraftedFolder, opened
 from tests.service.servers import TOKEN, Client
 
 POLLS = 5  # looks of the service at its folder that the log must outlast
@@ -72,22 +72,22 @@ def far_label(folder: CraftedFolder) -> None:
 
 
 def learner_without_tensors(folder: CraftedFolder) -> None:
-    folder.change_tree("network", lambda tree: tree["values"].update(tensors={}))
+    folder.change_part("network", lambda part: part.update(arrays={}))
 
 
 def leave_version(folder: Path, aside: Path, harm: Callable[[CraftedFolder], None], node: str) -> None:
-    """Write a version aside, damage it, and move it into the folder: objects, manifest, pointer."""
+    """Write a version aside, damage it, and copy it into the folder."""
     shutil.copytree(folder, aside)
     with ModelFolder(aside).editing(write_cache=False) as model:
         model.learn({"foreign": [node]})
     crafted = CraftedFolder(aside, aside.with_name("crafted"))
     harm(crafted)
-    for part in ("objects", "versions"):
-        for path in (crafted.path / part).iterdir():
-            if not (folder / part / path.name).exists():
-                shutil.copy(path, folder / part / path.name)
-    shutil.copy(crafted.path / "current", folder / "coming")
-    (folder / "coming").replace(folder / "current")
+    with opened(folder / "model.sqlite") as connection:
+        connection.execute("ATTACH ? AS crafted", (str(crafted.path),))
+        for table in ("chunk", "document"):
+            connection.execute(f"INSERT OR IGNORE INTO {table} SELECT * FROM crafted.{table}")
+        connection.commit()
+        connection.execute("DETACH crafted")
 
 
 @pytest.mark.parametrize("harm", [far_label, pytest.param(learner_without_tensors, marks=pytest.mark.long)])

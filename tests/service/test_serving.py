@@ -37,7 +37,7 @@ def test_serve_and_stop_in_the_middle_of_a_change(folder: Path, free: list[str])
         assert process.wait(30) in (0, -signal.SIGTERM)
         assert answers == [2], "the change in flight was finished and answered"
         assert process.stderr.read() == ""
-    assert (folder / "cache" / "newest.cache").exists()
+    assert (folder / "cache.sqlite").exists()
 
 
 def test_what_it_refuses(folder: Path, tmp_path: Path) -> None:
@@ -51,8 +51,8 @@ def test_what_it_refuses(folder: Path, tmp_path: Path) -> None:
     assert_one_sentence(graphfcl_inside("serve", "--model", folder, "--host", "192.0.2.1"), "192.0.2.1", "--host")
     for name in ("a.example", "A-1.example.", "localhost", "::1", "192.0.2.7"):
         assert name in Address(allowed=(name,)).names()
-    (folder / "current").write_text("{}")
-    assert_one_sentence(graphfcl_inside("serve", "--model", folder, "--port", 0), "current", "rollback")
+    (folder / "model.sqlite").write_text("{}")
+    assert_one_sentence(graphfcl_inside("serve", "--model", folder, "--port", 0), "model.sqlite", "damaged")
 
 
 @pytest.mark.parametrize("content", ["", "short", "a b" * 20, "ä" * 20, "x" * 5000])

@@ -1,6 +1,5 @@
 """Changes over HTTP: what they do, what they refuse, and that they are done once."""
 
-import os
 import threading
 from pathlib import Path
 
@@ -8,13 +7,14 @@ import pytest
 
 from graphfcl import GraphClassifier, ModelFolder
 from graphfcl.production.model.versions import Versions
-from graphfcl.production.store import trees
+from graphfcl.production.store import parts
 from graphfcl.service.metrics import Metrics
 from graphfcl.service.problems import Problem
 from graphfcl.service.security import Limits
 from graphfcl.service.snapshots import Snapshot, Snapshots
 from graphfcl.service.writer import ChangeRequest, Writer
 from tests.cli.command import graphfcl_inside
+from tests.production.crafting import opened
 from tests.service.servers import Client, Servers
 
 
@@ -113,8 +113,8 @@ def test_what_no_version_can_hold(folder: Path, free: list[str], monkeypatch: py
     snapshots = Snapshots()
     writer = Writer(folder, snapshots, Metrics(), Limits())
     writer.start()
-    monkeypatch.setattr(trees, "LARGEST_TREE", 10)
-    monkeypatch.setattr(Versions, "refuse_missing_files", lambda *_: None)  # reads trees too
+    monkeypatch.setattr(parts, "LARGEST_PART", 10)
+    monkeypatch.setattr(Versions, "refuse_missing_chunks", lambda *_: None)  # reads parts too
 
     def apply(model: GraphClassifier, _: Snapshot) -> None:
         model.learn({"x": free[:2]})
@@ -231,15 +231,16 @@ def test_a_command_beside_is_seen(server: Client, folder: Path, free: list[str],
     assert (answer.status, answer.json["version"]) == (200, 4), "a change starts from what another process wrote"
 
 
-@pytest.mark.parametrize("harm", ["pointer", "object", "cut", "gone"])
+@pytest.mark.parametrize("harm", ["nonsense", "chunk", "cut", "gone"])
 def test_a_damaged_folder(server: Client, folder: Path, free: list[str], harm: str) -> None:
     before = server.node("n20").json
     moved = folder.with_name("moved")
-    if harm == "pointer":
-        (folder / "current").write_text("{}")
-    elif harm in ("object", "cut"):
-        largest = max((folder / "objects").iterdir(), key=lambda path: path.stat().st_size)
-        largest.unlink() if harm == "object" else os.truncate(largest, largest.stat().st_size - 1)
+    if harm == "nonsense":
+        (folder / "model.sqlite").write_text("{}")
+    elif harm in ("chunk", "cut"):
+        change = "DELETE FROM chunk" if harm == "chunk" else "UPDATE chunk SET size = size - 1"
+        with opened(folder / "model.sqlite") as connection:
+            connection.execute(f"{change} WHERE length(data) = (SELECT max(length(data)) FROM chunk)")
     else:
         folder.rename(moved)
     answer = server.teach("x", free[:1])

@@ -48,10 +48,13 @@ def models(incomplete: str) -> list[str]:
     """Model folders, at most a few levels below what was written."""
     written = Path(incomplete)
     folder = written if incomplete.endswith("/") else written.parent
-    found = [path for path in islice(_folders(folder, DEPTH), LOOKED_AT) if (path / "versions").is_dir()]
-    names = sorted(str(path) for path in found if (path / "current").is_file())
+    names = sorted(str(path) for path in islice(_folders(folder, DEPTH), LOOKED_AT) if _is_model(path))
     before = "./" if incomplete.startswith("./") else ""  # which a path does not keep
     return [f"{before}{name}" for name in names if f"{before}{name}".startswith(incomplete)]
+
+
+def _is_model(path: Path) -> bool:
+    return (path / "model.sqlite").is_file()
 
 
 def _folders(folder: Path, depth: int) -> Iterator[Path]:
@@ -63,7 +66,7 @@ def _folders(folder: Path, depth: int) -> Iterator[Path]:
     yield from inside
     if depth > 1:
         for path in inside:
-            if not (path / "versions").is_dir():  # there is no model in a model
+            if not _is_model(path):  # there is no model in a model
                 yield from _folders(path, depth - 1)
 
 

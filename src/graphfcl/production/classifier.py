@@ -320,7 +320,6 @@ class GraphClassifier(AnsweringModel):
         """
         self._current()
         versions = self._versions if self._versions and self._versions.is_at(folder) else Versions(folder)
-        versions.refuse_lost_pointer()
         with versions.writing(wait):
             state = self._current()
             versions.refuse_unrelated(state.version)
@@ -382,7 +381,7 @@ class GraphClassifier(AnsweringModel):
 
     def bytes_read(self) -> int:
         """How many bytes of its folder were read, the cache included."""
-        return 0 if self._versions is None else self._versions.counter.read
+        return 0 if self._versions is None else self._versions.bytes_read()
 
     def _keep_answers(self, stored: StoredVersion, answering: AnsweringLearner, *, cached: bool) -> None:
         """Store computed answers for the next reader. cached: also in the cache of the folder."""

@@ -1,8 +1,9 @@
 """Erasing nodes from every version of a model folder, as if they had never been in its graph.
 
-Each version that has one of them is loaded, loses them as ``remove_nodes`` does, and its trees are written beside the
-old ones. Until then nothing has changed, and an error leaves all as it was. Then the plan is decided and carried out:
-see ``erasure_plan.py``. Numbers of nodes that are gone are never given again.
+Each version that has one of them is loaded, loses them as ``remove_nodes`` does, and its parts are written anew, all in
+one transaction: whoever is killed leaves every version with the nodes, or every version without them. Then the cache
+goes, and the database is written anew without its free room; if that is interrupted, the next writer does it. Numbers
+of nodes that are gone are never given again.
 """
 
 from collections.abc import Sequence
@@ -16,15 +17,13 @@ from graphfcl.graph.ids import list_of_nodes, listed, normal, text_of
 from graphfcl.production.classifier import GraphClassifier
 from graphfcl.production.labels.history import Entry, now
 from graphfcl.production.labels.label_store import LabelRole
-from graphfcl.production.labels.scrubbing import Scrubber
 from graphfcl.production.model.codec import encode
-from graphfcl.production.model.erasure_plan import ErasurePlan
+from graphfcl.production.model.manifests import ERASURE, PRUNED, Manifest, is_whole, read_pruned
 from graphfcl.production.model.versions import Versions
-from graphfcl.production.model.wholeness import Wholeness
-from graphfcl.production.store.damage import Damaged
-from graphfcl.production.store.manifests import FORMAT, PRUNED, Manifest
-from graphfcl.runtime.files import canonical_json
-from graphfcl.version import __version__
+from graphfcl.production.store.checks import Damaged
+
+ID_LISTS = ("agreed", "known", "nodes")  # keys of an entry that may hold a list of ids
+OPTIONAL = ("agreed", "known", "statements", "conflicts")  # keys that are left out where they would be empty
 
 
 @dataclass(frozen=True)
@@ -63,30 +62,28 @@ def erase(versions: Versions, nodes: Sequence[Any], *, wait: float = 60.0, devic
     ids = list({normal(text_of(each)): each for each in given}.values())
     if not ids:
         raise InputError("there is nothing to erase: give at least one node.")
-    if not versions.exists() and not versions.manifests.numbers():
-        raise InputError(f"{versions.path} holds no model: check the path.")
+    versions.refuse_nothing()
     with versions.writing(wait) as finished:
         work = Erasing(versions, ids, device)
         work.look()
         if finished is not None and work.found_none():  # the same call, after the one before was killed
-            return Erased.from_json(finished.report)
+            return Erased.from_json(finished)
         work.refuse_missing()
-        versions.erasures.decide(work.plan())
-        done = versions.erasures.carry_out()
-    assert done is not None
-    return Erased.from_json(done.report)
+        report = work.carry_out()
+        versions.finish_erasure()
+    return report
 
 
 @dataclass(frozen=True, eq=False)
 class Without:
-    """A version without the nodes: its trees, and what its own history would say of their leaving."""
+    """A version without the nodes: its parts, and what its own history would say of their leaving."""
 
-    trees: dict[str, Any]
+    parts: dict[str, str]
     change: Entry
 
 
 class Erasing:
-    """The making of a plan. ids: of the nodes, each once.
+    """An erasure. ids: of the nodes, each once.
 
     rewritten: the versions that have some of the nodes, without them. scrubber: knows which ids a history named.
     """
@@ -94,25 +91,25 @@ class Erasing:
     def __init__(self, versions: Versions, ids: list[Any], device: str) -> None:
         self._versions, self._ids, self._device = versions, ids, device
         self._newest = versions.current()
-        self._there = [number for number in versions.manifests.numbers() if number <= self._newest]
+        self._there = versions.numbers()
         self._manifests: dict[int, Manifest] = {}
         self._rewritten: dict[int, Without] = {}
-        self._known: dict[bytes, Without] = {}  # by the trees of before: versions may be equal
+        self._known: dict[str, Without] = {}  # by the parts of before: versions may be equal
         self._in_graph = np.zeros(len(ids), dtype=bool)
         self._labelled: dict[int, set[int]] = {}  # version → numbers of those that have a label in it
         self._numbers: set[int] = set()
         self._trained: set[int] = set()
         self._folder_nodes = 0  # numbers below it are of nodes of a graph folder
         self._scrubber = Scrubber(ids)
-        self._pruned: tuple[int, list[Entry]] | None = None
+        self._pruned: dict[int, list[Entry]] = {}
 
     # Looking
 
     def look(self) -> None:
         """Find the nodes in every version, and in what is told of versions; nothing is written."""
-        check = Wholeness(self._versions.manifests, self._versions.objects)
+        verified = set[str]()
         for number in self._there:
-            self._manifests[number] = self._whole_manifest(check, number)
+            self._manifests[number] = self._whole_manifest(number, verified)
             model = GraphClassifier.from_version(self._versions, number, device=self._device)
             rows = model._node_index().rows_of_ids(self._ids)
             self._in_graph |= rows >= 0
@@ -121,20 +118,23 @@ class Erasing:
                 self._note_labels(number, model, rows[rows >= 0])
             for change in self._manifests[number]["changes"]:
                 self._scrubber.scrubbed(change)
-        try:
-            upto, entries = self._versions.manifests.pruned()
-        except Damaged as error:
-            raise InputError(
-                f"{self._versions.path}: versions/{PRUNED} {error}: remove it; nothing was erased."
-            ) from error
-        scrubbed = [self._scrubber.scrubbed(entry) for entry in entries]
-        self._pruned = (upto, scrubbed) if scrubbed != entries else None
+        for number in self._versions.database.numbers(PRUNED):
+            try:
+                changes = read_pruned(self._versions.database, number)
+            except Damaged as error:
+                raise InputError(
+                    f"{self._versions.path}: what is told of version {number}, which was pruned, is damaged, {error}: "
+                    "save the model to another folder and erase there; nothing was erased."
+                ) from error
+            scrubbed = [self._scrubber.scrubbed(change) for change in changes]
+            if scrubbed != changes:
+                self._pruned[number] = scrubbed
 
-    def _whole_manifest(self, check: Wholeness, number: int) -> Manifest:
+    def _whole_manifest(self, number: int, verified: set[str]) -> Manifest:
         """A version that is damaged cannot be rewritten, and must not stay."""
         if number == self._newest:
             self._versions.load(number).verify()
-        elif self._versions.manifests.path(number).exists() and not check.is_whole(number):
+        elif not is_whole(self._versions.database, number, verified):
             keep = self._newest - number
             raise InputError(
                 f"{self._versions.path}: version {number} is damaged, so that nothing can be erased from it: `graphfcl "
@@ -166,35 +166,40 @@ class Erasing:
 
     # Rewriting
 
-    def plan(self) -> ErasurePlan:
-        """Write the trees of all versions without the nodes, and say what the manifests will be."""
-        for number in reversed(self._there):
-            self._rewrite(number)
-        manifests = [self._manifest(number) for number in self._there]
-        changed = [new for new in manifests if new is not self._manifests[new["version"]]]
-        report = self._report([manifest["version"] for manifest in changed])
-        top = self._top(report)
-        self._versions.objects.flush()
-        unsealed = [{key: value for key, value in each.items() if key != "sha256"} for each in changed]
-        return ErasurePlan([*unsealed, top], self._pruned, asdict(report))
+    def carry_out(self) -> Erased:
+        """Write all versions without the nodes, and a new one on top, in one transaction."""
+        versions, database = self._versions, self._versions.database
+        with versions.transaction():
+            for number in reversed(self._there):
+                self._rewrite(number)
+            changed = [new for new in map(self._manifest, self._there) if new is not self._manifests[new["version"]]]
+            report = self._report([manifest["version"] for manifest in changed])
+            for manifest in (*changed, self._top(report)):
+                versions.put_manifest({key: value for key, value in manifest.items() if key != "sha256"})
+            for number, changes in self._pruned.items():
+                database.put_document(PRUNED, number, {"changes": changes})
+            database.put_document(ERASURE, 0, {"report": asdict(report)})
+            database.keep_chunks(versions.needed(versions.numbers()))
+        return report
 
     def _rewrite(self, number: int) -> None:
         """Let a version lose the nodes that it has."""
         if number not in self._labelled:
             return
         manifest = self._manifests[number]
-        key = canonical_json(manifest["trees"])
+        key = repr(sorted(manifest["parts"].items()))
         if key not in self._known:
             model = GraphClassifier.from_version(self._versions, number, device=self._device, whole=True)
             rows = model._node_index().rows_of_ids(self._ids)
             try:
                 model.remove_nodes(model._node_index().ids_at(rows[rows >= 0]).tolist())
-                trees = encode(model.parts(), self._versions.arrays)
+                sources = encode(model.parts())
+                parts = {name: self._versions.stored.write(source) for name, source in sources.items()}
             except (InputError, Damaged) as error:
                 raise InputError(
                     f"{self._versions.path}, version {number}: {str(error).rstrip('.')}; nothing was erased."
                 ) from error
-            self._known[key] = Without(trees, model.history[-1])
+            self._known[key] = Without(parts, model.history[-1])
         self._rewritten[number] = self._known[key]
 
     def _manifest(self, number: int) -> Manifest:
@@ -205,44 +210,28 @@ class Erasing:
         if without is None:
             return old if changes == old["changes"] else {**old, "changes": changes}
         before = len(self._versions.stored_history(old)) - len(changes)
-        return {
-            **old,
-            "graphfcl": __version__,
-            "written": old.get("written", now()),
-            "trees": without.trees,
-            "values": {"method": old["values"]["method"]},
-            "past": {"changes": before, "accuracy": without.change.get("accuracy")},
-            "changes": changes,
-        }
+        past = {"changes": before, "accuracy": without.change.get("accuracy")}
+        return {**old, "parts": without.parts, "past": past, "changes": changes}
 
     def _top(self, report: Erased) -> Manifest:
         """The manifest of the new version, which equals the newest one and tells of the erasure."""
-        number, before = self._versions.after_newest()
         newest = self._versions.load(self._newest)
         without = self._rewritten.get(self._newest)
         told = {} if without is None else without.change
         accuracy = told.get("accuracy") or self._versions.stored_history(newest.manifest).last_accuracy()
-        counts = {"nodes": report.nodes, "labels": report.labels, "versions": len(report.versions)}
         optional = {"accuracy": accuracy, "warning": told.get("warning")}
         change = {
             "what": "erase",
             "when": now(),
-            **counts,
+            "nodes": report.nodes,
+            "labels": report.labels,
+            "versions": len(report.versions),
             "retired": told.get("retired", []),
             "exact": not report.remembering,
             **{key: value for key, value in optional.items() if value},
         }
-        return {
-            "format": FORMAT,
-            "graphfcl": __version__,
-            "written": now(),
-            "version": number,
-            "parent": number - 1,
-            "trees": newest.manifest["trees"] if without is None else without.trees,
-            "values": {"method": newest.parts.configuration.method},
-            "past": {"changes": before, "accuracy": accuracy},
-            "changes": [change],
-        }
+        top = self._versions.on_top(newest, accuracy)
+        return {**top, "parts": top["parts"] if without is None else without.parts, "changes": [change]}
 
     def _report(self, changed: list[int]) -> Erased:
         fits = [entry for entry in self._versions.history() if entry["what"] == "fit"]
@@ -263,3 +252,49 @@ class Erasing:
             remembering=tuple(remembering),
             in_graph_folder=sum(number < self._folder_nodes for number in self._numbers),
         )
+
+
+class Scrubber:
+    """Takes some nodes out of entries; ``erased`` of an entry says how many it named. met: ids that entries named.
+
+    An id is known by its cleaned text, whatever form an older version wrote it in.
+    """
+
+    def __init__(self, ids: Sequence[Any]) -> None:
+        self._texts = {normal(text_of(each)) for each in ids}
+        self.met: set[str] = set()
+
+    def scrubbed(self, entry: Entry) -> Entry:
+        """The entry without the nodes; itself if it names none of them."""
+        gone: set[str] = set()
+        found = {key: self._value(key, value, gone) for key, value in entry.items()}
+        if not gone:
+            return entry
+        self.met |= gone
+        for key in OPTIONAL:
+            if found.get(key) == []:
+                del found[key]
+        if "conflicts" not in found:
+            found.pop("on_conflict", None)
+        return {**found, "erased": entry.get("erased", 0) + len(gone)}
+
+    def _value(self, key: str, value: Any, gone: set[str]) -> Any:
+        if key == "supports" and isinstance(value, dict):
+            return {name: self._kept(nodes, gone) for name, nodes in value.items()}
+        if key in ID_LISTS:
+            return self._kept(value, gone)
+        if isinstance(value, list):
+            return [each for each in value if not (isinstance(each, dict) and self._is_erased(each.get("node"), gone))]
+        return value
+
+    def _kept(self, nodes: Any, gone: set[str]) -> Any:
+        return [each for each in nodes if not self._is_erased(each, gone)] if isinstance(nodes, list) else nodes
+
+    def _is_erased(self, node: Any, gone: set[str]) -> bool:
+        if not isinstance(node, str | int) or isinstance(node, bool):
+            return False
+        text = normal(text_of(node))
+        if text not in self._texts:
+            return False
+        gone.add(text)
+        return True

@@ -12,8 +12,8 @@ from graphfcl.production.classifier import GraphClassifier
 from graphfcl.production.graph.place import FolderUse
 from graphfcl.production.labels.history import Entry
 from graphfcl.production.model.fit_checkpoints import FitCheckpoints
-from graphfcl.production.model.pruning import Pruned, prune
-from graphfcl.production.model.versions import FITTING, Busy, Versions
+from graphfcl.production.model.versions import FITTING, Pruned, Versions
+from graphfcl.production.store.database import Busy
 
 if TYPE_CHECKING:
     from graphfcl.graph.interfaces import AnyGraph
@@ -75,7 +75,7 @@ class ModelFolder:
 
     def bytes_read(self) -> int:
         """How many bytes this object has read of the folder; a model that it loaded counts for itself."""
-        return self._versions.counter.read
+        return self._versions.bytes_read()
 
     # Writing
 
@@ -91,7 +91,6 @@ class ModelFolder:
 
         write_cache: whether a thread of the model writes the cache afterwards; otherwise the next reader does.
         """
-        self._versions.refuse_lost_pointer()
         if not self.exists():
             raise InputError(f"{self.path} holds no model: make one with `graphfcl fit --model {self.path}`.")
         with self.writing(wait):
@@ -114,7 +113,6 @@ class ModelFolder:
         """
         from graphfcl.production.graph.work_files import LeavingNothing
 
-        self._versions.refuse_lost_pointer()
         self._refuse_model()
         tidy = LeavingNothing(self.path, keep=self.has_fit)
         with ExitStack() as stack:
@@ -171,8 +169,8 @@ class ModelFolder:
             return model.refit(graph, anyway=anyway, progress=watching)
 
     def prune(self, keep: int, *, wait: float = 60.0) -> Pruned:
-        """Remove all versions but the newest so many, and the objects that none of these needs."""
-        return prune(self._versions, keep, wait=wait)
+        """Remove all versions but the newest so many, and the chunks that none of these needs."""
+        return self._versions.prune(keep, wait=wait)
 
     def erase(self, nodes: Sequence[Any], *, wait: float = 60.0, device: str = "cpu") -> "Erased":
         """Remove nodes, their labels, features, edges and what was said of them from every version and from the cache.

@@ -74,7 +74,7 @@ def make_app(
     limits, metrics, snapshots = limits or Limits(), Metrics(), Snapshots()
     rules = Rules(token, token_for_reads, frozenset(name.lower() for name in hosts), any_address)
     writer = Writer(Path(folder), snapshots, metrics, limits, device=device, use=use)
-    if not writer.versions.exists() and not writer.versions.manifests.numbers():
+    if not writer.versions.exists():
         raise InputError(f"{folder} holds no model: make one with `graphfcl fit --model {folder}`.")
     writer.start()
     service = Service(snapshots, writer, Background(snapshots, writer), metrics, limits, rules)

@@ -7,7 +7,6 @@ from typing import Any
 from graphfcl.graph.ids import ClassLabel, class_label
 from graphfcl.production.labels.history import Entry, change_text, lineage
 from graphfcl.production.model.versions import Versions
-from graphfcl.production.store.damage import Damaged
 
 LARGEST = 2**53  # a JavaScript client rounds integers beyond it
 LONGEST = 400  # characters of a change in words
@@ -81,8 +80,7 @@ class ChangeLog:
 
     def read(self, versions: Versions, upto: int) -> None:
         """Read new versions up to this one."""
-        entries = versions.history(upto) if self._read == 0 else _entries_after(versions, self._read, upto)
-        for entry in entries:
+        for entry in versions.history(upto, after=self._read):
             self.add(entry)
         self._read = upto
 
@@ -157,16 +155,6 @@ def _followed(changes: Sequence[Change]) -> list[Change]:
     """Changes that led to the last one."""
     plain = [{"version": c.version, "what": c.what, "to": c.to, "place": place} for place, c in enumerate(changes)]
     return [changes[entry["place"]] for entry in lineage(plain)]
-
-
-def _entries_after(versions: Versions, last: int, upto: int) -> list[Entry]:
-    entries: list[Entry] = []
-    for number in range(last + 1, upto + 1):
-        try:
-            entries += [{**change, "version": number} for change in versions.manifests.read(number)["changes"]]
-        except Damaged as error:
-            entries.append({"version": number, "when": "", "what": "damaged", "error": str(error)})
-    return entries
 
 
 def _names(entry: Entry, version: int) -> tuple[tuple[str, ...], dict[str, str], tuple[str, ...]]:

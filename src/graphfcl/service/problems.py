@@ -9,7 +9,7 @@ from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 
 from graphfcl.errors import GraphfclError, InputError, printable
-from graphfcl.production.model.versions import Busy
+from graphfcl.production.store.database import Busy
 
 TITLES = {
     400: "The request cannot be read",

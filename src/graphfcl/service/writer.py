@@ -16,9 +16,9 @@ from typing import Any
 from graphfcl.errors import GraphfclError, InputError, in_one_line
 from graphfcl.production import GraphClassifier
 from graphfcl.production.graph.place import FolderUse
-from graphfcl.production.model.versions import Busy, Versions
-from graphfcl.production.store.damage import Damaged
-from graphfcl.production.store.manifests import NotKept
+from graphfcl.production.model.versions import Versions
+from graphfcl.production.store.checks import Damaged
+from graphfcl.production.store.database import Busy, NotKept
 from graphfcl.service.changes import ChangeLog, Completed, answer_to
 from graphfcl.service.metrics import Metrics
 from graphfcl.service.problems import Problem, shown
@@ -104,8 +104,8 @@ class Writer:
         trouble = str(error) if isinstance(error, GraphfclError | Damaged | OSError) else in_one_line(error)
         self._snapshots.trouble = trouble
         try:
-            pointer: object = self.versions.manifests.pointer()
-        except (Damaged, OSError):
+            pointer: object = self.versions.pointer()
+        except InputError:
             pointer = None
         if self._logged != (pointer,):
             self._logged = (pointer,)
@@ -118,19 +118,17 @@ class Writer:
             self._load()
             return True
         if self._snapshots.trouble is not None or time.monotonic() - self._checked > CHECK_EVERY:
-            self.versions.refuse_missing_files(pointer[0])
+            self.versions.refuse_missing_chunks(pointer[0])
             self._snapshots.trouble, self._checked, self._logged = None, time.monotonic(), ()
         return False
 
     def _pointer(self) -> tuple[int, str]:
-        try:
-            return self.versions.manifests.pointer()
-        except (Damaged, OSError):
-            self.versions.current()  # raises what is wrong and where to go on
-            raise
+        self.versions.current()  # raises what is wrong
+        pointer = self.versions.pointer()
+        assert pointer is not None
+        return pointer
 
     def _load(self) -> None:
-        self.versions.current()  # raises what is wrong
         pointer = self._pointer()
         try:
             model = GraphClassifier.from_version(self.versions, pointer[0], device=self._device, whole=True)
@@ -177,9 +175,9 @@ class Writer:
         """Write a new version equal to an old one."""
 
         def write(_: Snapshot) -> GraphClassifier:
-            if version not in self.versions.manifests.numbers():
+            if version not in self.versions.numbers():
                 raise Problem(404, f"there is no version {version} to go back to: /v1/versions lists them.")
-            number = self.versions.write_rollback(version, request=request.as_json())
+            number = self.versions.write_rollback(version, request=request.as_json())["version"]
             return GraphClassifier.from_version(self.versions, number, device=self._device, whole=True)
 
         return self._write(request, write)
@@ -198,7 +196,7 @@ class Writer:
                 snapshot = self._snapshots.current
                 if request.version not in (None, snapshot.version):
                     raise stale(snapshot.version, request.version)
-                self.versions.refuse_missing_files(snapshot.version)
+                self.versions.refuse_missing_chunks(snapshot.version)
                 model = write(snapshot)
                 pointer = self._pointer()
                 self._log.read(self.versions, pointer[0])

@@ -12,16 +12,17 @@ import numpy as np
 from graphfcl.errors import InputError
 from graphfcl.methods import find_method
 from graphfcl.production.answers.calibration import Readings
-from graphfcl.production.store.chunked_file import ChunkedFile, write_chunked
-from graphfcl.production.store.damage import UNFIT, need
-from graphfcl.production.store.id_lookup import IdLookup, lookup_arrays
-from graphfcl.production.store.objects import ReadCounter
-from graphfcl.runtime.files import canonical_json, file_lock, flush_folder, make_folder, sha256_of
+from graphfcl.production.store.checks import UNFIT, Damaged, need
+from graphfcl.production.store.database import Database
+from graphfcl.production.store.ids import IdLookup, lookup_part
+from graphfcl.production.store.parts import Part, StoredPart, write_part
+from graphfcl.runtime.files import canonical_json, flush_folder, sha256_of
 
 COMPUTED_FROM = ("nodes", "edges", "features", "network", "knowledge")
 READINGS = ("ood_score", "temperatures")
 MANY_ROWS = 1000
-CLEAR_WAIT = 60.0  # seconds
+CHUNK = 1 << 15  # bytes: single rows are asked for
+DOCUMENT = "cache", 0
 
 
 @dataclass(frozen=True)
@@ -44,15 +45,17 @@ class CacheContents:
 
 
 class OpenCache:
-    """The cache of one version. What of it is damaged is as if it were not there: None."""
+    """The cache of one version. What of it is damaged is as if it were not there: None.
 
-    def __init__(self, file: ChunkedFile) -> None:
-        self._file = file
-        self._lookup = IdLookup(file, file.values["fence"])
-        self.nodes, self.columns = file["scores"].shape
-        rows_of = {"scores": 2, "table": 2, "rows": 1, **dict.fromkeys(READINGS, 1)}
-        for name, axes in rows_of.items():
-            array = file[name]
+    rows: the part of single rows. table: reads that of the embeddings. key: of its readings.
+    """
+
+    def __init__(self, rows: StoredPart, table: Callable[[], np.ndarray], key: str) -> None:
+        self._part, self._table, self._key = rows, table, key
+        self._lookup = IdLookup(rows)
+        self.nodes, self.columns = rows.stored("scores").shape
+        for name, axes in {"scores": 2, "rows": 1, **dict.fromkeys(READINGS, 1)}.items():
+            array = rows.stored(name)
             need(len(array.shape) == axes and array.shape[0] == self.nodes, "its arrays differ in number")
             need(array.dtype.kind == ("i" if name == "rows" else "f"), "its arrays are of another type")
 
@@ -63,71 +66,52 @@ class OpenCache:
 
     def rows_of_ids(self, ids: Sequence[Any]) -> list[int] | None:
         """Rows of some ids, exactly as they are stored; None if one is not there."""
-        try:
-            found = self._lookup.find_all(ids)
-        except UNFIT:
+        rows = _unless_damaged(lambda: self._lookup.find_all(ids))
+        return rows if rows is not None and all(0 <= row < self.nodes for row in rows) else None
+
+    def scores(self, rows: Sequence[int] | None = None) -> np.ndarray | None:
+        """(r, columns) the scores of some rows, or of all."""
+        return self._read("scores", rows)
+
+    def readings(self, key: str, rows: Sequence[int] | None = None) -> Readings | None:
+        """What some rows, or all, are asked by besides, if that is of the version with this key."""
+        if self._key != key:
             return None
-        return found if found is not None and all(0 <= row < self.nodes for row in found) else None
-
-    def scores_of(self, rows: Sequence[int]) -> np.ndarray | None:
-        """(r, columns) the scores of some rows."""
-        return self._rows("scores", rows)
-
-    def readings_of(self, key: str, rows: Sequence[int]) -> Readings | None:
-        """What some rows are asked by besides, if that is of the version with this key."""
-        if self._file.values.get("readings") != key:
+        ood_score, temperatures = (self._read(name, rows) for name in READINGS)
+        if ood_score is None or temperatures is None or not np.isfinite(ood_score).all():
             return None
-        return _readings(*(self._rows(name, rows) for name in READINGS))
-
-    def readings(self, key: str) -> Readings | None:
-        """The same of all rows."""
-        if self._file.values.get("readings") != key:
-            return None
-        return _readings(*(self._whole(name) for name in READINGS))
-
-    def scores(self) -> np.ndarray | None:
-        """(n, columns) all of them."""
-        return self._whole("scores")
+        usable = np.isfinite(temperatures) & (temperatures > 0)
+        return Readings(ood_score, temperatures) if usable.all() else None
 
     def table(self) -> np.ndarray | None:
         """(n, width) the embeddings of all nodes."""
-        return self._whole("table")
+        table = _unless_damaged(self._table)
+        return table if table is not None and table.ndim == 2 and table.dtype.kind == "f" else None
 
-    def _rows(self, name: str, rows: Sequence[int]) -> np.ndarray | None:
-        """Some rows of an array: each by itself, or out of all of them if they are many."""
-        try:
-            array = self._file[name]
-            if len(rows) > MANY_ROWS:
-                return array.whole()[np.array(rows)]
-            return np.concatenate([array.rows(0, 0), *(array.rows(row, row + 1) for row in rows)])
-        except UNFIT:
-            return None
-
-    def _whole(self, name: str) -> np.ndarray | None:
-        try:
-            return self._file[name].whole()
-        except UNFIT:
-            return None
+    def _read(self, name: str, rows: Sequence[int] | None) -> np.ndarray | None:
+        """Some rows of an array, out of all of them if they are many."""
+        if rows is not None and len(rows) <= MANY_ROWS:
+            return _unless_damaged(lambda: self._part.stored(name).take(rows))
+        whole = _unless_damaged(lambda: self._part.array(name))
+        return whole if whole is None or rows is None else whole[np.array(rows)]
 
 
-def _readings(ood_score: np.ndarray | None, temperatures: np.ndarray | None) -> Readings | None:
-    """Readings that answers can be made of; None if one is missing or none of these."""
-    if ood_score is None or temperatures is None or not np.isfinite(ood_score).all():
+def _unless_damaged(read: Callable[[], Any]) -> Any:
+    try:
+        return read()
+    except (*UNFIT, InputError):
         return None
-    usable = np.isfinite(temperatures) & (temperatures > 0)
-    return Readings(ood_score, temperatures) if usable.all() else None
 
 
 class VersionCache:
-    """The file of the cache. Its header says which model it belongs to.
+    """The database of the cache: one document that says which model it belongs to.
 
-    Whoever computed scores may write it, readers too. They have a lock of their own, and what is half done here is
-    removed only by who holds it.
+    Whoever computed scores may write it, readers too. It need not survive a power cut, and it may be deleted.
     """
 
-    def __init__(self, folder: Path, counter: ReadCounter) -> None:
-        self.folder, self.path = folder, folder / "newest.cache"
-        self._counter = counter
+    def __init__(self, path: Path) -> None:
+        self.database = Database(path, lasting=False)
+        self._writing = threading.Lock()
 
     def write(self, contents: CacheContents, wanted: Callable[[], bool]) -> None:
         """Keep what a version answers from; not an error if that fails: it can be computed again.
@@ -135,51 +119,57 @@ class VersionCache:
         wanted: whether the version is still the newest one, asked while nobody else may change the cache: what was
         computed before nodes were erased must not be written after it.
         """
-        with suppress(OSError, InputError):
-            make_folder(self.folder)
-            with file_lock(self.folder / "lock", wait=0) as ours:
-                if not ours or not wanted():
-                    return
-                for left in self.folder.glob(".*.tmp"):
-                    left.unlink()
-                arrays, fence = lookup_arrays(contents.ids)
-                arrays |= {"scores": contents.scores, "table": contents.table}
-                arrays |= {name: getattr(contents.readings, name) for name in READINGS}
-                values = {"key": contents.keys.scores, "readings": contents.keys.readings, "fence": fence}
-                write_chunked(self.path, values, arrays)
+        with self._writing, suppress(OSError, InputError, Damaged):
+            try:
+                self._write(contents, wanted)
+            except Damaged:
+                self.clear()
+                self._write(contents, wanted)
+
+    def _write(self, contents: CacheContents, wanted: Callable[[], bool]) -> None:
+        database, ids = self.database, lookup_part(contents.ids)
+        try:
+            database.begin(wait=0)
+            if wanted():
+                readings = {name: getattr(contents.readings, name) for name in READINGS}
+                rows = Part(ids.values, {**ids.arrays, "scores": contents.scores, **readings}, chunk=CHUNK)
+                database.keep_chunks(set())
+                parts = {"rows": write_part(database, rows)}
+                parts["table"] = write_part(database, Part({}, {"table": contents.table}))
+                keys = {"key": contents.keys.scores, "readings": contents.keys.readings}
+                database.put_document(*DOCUMENT, {**keys, **parts})
+                database.commit()
+        finally:
+            database.rollback()
 
     def clear(self) -> None:
-        """Remove it for good, and what a killed writer left of it; the newest version in the folder is another now."""
-        if not self.folder.exists():
-            return
-        with file_lock(self.folder / "lock", wait=CLEAR_WAIT) as ours:
-            if not ours:
-                raise InputError(
-                    f"{self.folder} is being written by another process, for longer than {CLEAR_WAIT:g} s: try again "
-                    "later; what is left to do is done by the next command that writes."
-                )
-            for path in (self.path, *self.folder.glob(".*.tmp")):
-                path.unlink(missing_ok=True)
-            flush_folder(self.folder)
+        """Remove it for good. Whoever is writing it has opened a file that is gone then."""
+        if self.database.path.parent.is_dir():
+            self.database.path.unlink(missing_ok=True)
+            flush_folder(self.database.path.parent)
 
     def open(self, key: str, columns: int) -> OpenCache | None:
         """The cache of a version with this key and so many columns; None if it is another's or damaged."""
-        try:
-            file = ChunkedFile(self.path, self._counter)
-            if file.values["key"] != key:
+
+        def read() -> OpenCache | None:
+            values, _ = self.database.document(*DOCUMENT)
+            if values["key"] != key:
                 return None
-            found = OpenCache(file)
-            return found if found.columns == columns else None
-        except UNFIT:
-            return None
+            rows = StoredPart(self.database, values["rows"])
+            cache = OpenCache(
+                rows, lambda: StoredPart(self.database, values["table"]).array("table"), values["readings"]
+            )
+            return cache if cache.columns == columns else None
+
+        return _unless_damaged(read)
 
 
 def cache_keys(manifest: dict[str, Any], method: str) -> CacheKeys:
     """Equal for versions with equal contents; edited code of a method from outside gives others."""
-    trees = manifest["trees"]
-    known = [trees.get(name) for name in COMPUTED_FROM]
+    parts = manifest["parts"]
+    computed = [parts.get(name) for name in COMPUTED_FROM]
     source = find_method(method).source
-    return CacheKeys(*(sha256_of(canonical_json([each, method, source])) for each in (known, [known, trees])))
+    return CacheKeys(*(sha256_of(canonical_json([each, method, source])) for each in (computed, [computed, parts])))
 
 
 class CacheThread:

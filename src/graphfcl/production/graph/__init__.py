@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, Any
 from graphfcl.production.graph.contract import ModelGraph, NodeIndex, StoredGraph
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from graphfcl.production.graph.place import FolderUse
-    from graphfcl.production.store.block_arrays import BlockArrays
-    from graphfcl.production.store.trees import TreeName
+    from graphfcl.production.store.parts import Part, PartSource
 
 __all__ = ["ModelGraph", "NodeIndex", "StoredGraph", "kind_of", "stored_graph"]
 
@@ -36,22 +35,23 @@ def kind_of(graph: Any) -> "type[ModelGraph]":
 
 
 def stored_graph(
-    trees: "Mapping[str, TreeName]", arrays: "BlockArrays", folder: "Path", use: "FolderUse"
+    part: "Callable[[str], Part]",
+    folder: "Path",
+    use: "FolderUse",
+    remember: "Callable[[Mapping[str, PartSource]], None]" = lambda _: None,
 ) -> StoredGraph:
-    """The graph of a version, of which only the tree of its nodes is read.
+    """The graph of a version, of which only the values of its nodes are read.
 
-    folder: of the model. use: where its graph folder is and what may be used to compute on it, if it has one.
+    part: reads a part by name. folder: of the model. use: where its graph folder is and what may be used to compute on
+    it, if it has one. remember: told how a graph in memory that was read is stored.
     """
-    from graphfcl.production.store.trees import read_tree
-
-    nodes = read_tree(arrays.objects, trees.get("nodes"))
-    if "graph" in nodes.values:
+    if "graph" in part("nodes").values:
         from graphfcl.production.graph.folder_codec import StoredFolderGraph
 
-        return StoredFolderGraph(trees, arrays, nodes, _folder_graph, folder, use)
+        return StoredFolderGraph(part, _folder_graph, folder, use)
     from graphfcl.production.graph.growing_codec import StoredGrowingGraph
 
-    return StoredGrowingGraph(trees, arrays, nodes, _growing_graph)
+    return StoredGrowingGraph(part, _growing_graph, remember)
 
 
 def _growing_graph(*fields: Any, **named: Any) -> ModelGraph:

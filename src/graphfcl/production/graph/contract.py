@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from graphfcl.production.answers.version_cache import CacheContents, CacheKeys
     from graphfcl.production.graph.feature_columns import FeatureColumns
     from graphfcl.production.graph.place import FolderUse
-    from graphfcl.production.store.block_arrays import BlockArrays
-    from graphfcl.production.store.trees import TreeName
+    from graphfcl.production.store.parts import PartSource
     from graphfcl.runtime.files import SharedLock
 
 Result = TypeVar("Result")
@@ -199,8 +198,8 @@ class ModelGraph(NodeIndex, Protocol):
 
     # Keeping
 
-    def encode(self, arrays: "BlockArrays") -> "dict[str, TreeName]":
-        """Write the trees ``nodes``, ``edges`` and ``features`` of a version."""
+    def encode(self) -> "dict[str, PartSource]":
+        """The parts ``nodes``, ``edges`` and ``features`` of a version."""
 
     def use(self) -> "FolderUse":
         """Where it lies, and what may be used to compute on it; nothing in memory."""

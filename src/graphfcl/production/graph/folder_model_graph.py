@@ -35,8 +35,7 @@ from graphfcl.production.graph.growing_graph import (
 )
 from graphfcl.production.graph.place import FolderUse, write_place
 from graphfcl.production.graph.work_files import LeavingNothing, keep_answers, write_answers
-from graphfcl.production.store.block_arrays import BlockArrays
-from graphfcl.production.store.trees import TreeName
+from graphfcl.production.store.parts import PartSource
 from graphfcl.runtime.devices import device_on_disk
 from graphfcl.runtime.files import SharedLock, shared_lock
 from graphfcl.runtime.resources import Resources
@@ -330,8 +329,8 @@ class FolderModelGraph:
 
     # Keeping
 
-    def encode(self, arrays: BlockArrays) -> dict[str, TreeName]:
-        return encode_graph(self, arrays)
+    def encode(self) -> dict[str, PartSource]:
+        return encode_graph(self)
 
     def use(self) -> FolderUse:
         resources = self.resources

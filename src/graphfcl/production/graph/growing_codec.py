@@ -1,77 +1,67 @@
-"""A growing graph as trees of arrays, and back.
+"""The parts ``nodes``, ``edges`` and ``features`` of a growing graph, and back.
 
-Blocks end at multiples of node numbers, and an edge stands with the later of its two nodes, by number. Numbers never
-change: a node that comes changes the last blocks, one that leaves changes its own and those of its later neighbours.
+Chunks end at multiples of node numbers, and an edge stands with the later of its two nodes, by number. Numbers never
+change: a node that comes changes the last chunks, one that leaves changes its own and those of its later neighbours.
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from graphfcl.graph.ids import text_array
 from graphfcl.production.graph.contract import NodeNames
-from graphfcl.production.graph.view_codec import decode_views, encode_views
-from graphfcl.production.store.block_arrays import BLOCK, BlockArrays, checked
-from graphfcl.production.store.damage import need
-from graphfcl.production.store.ids import read_ids, write_ids
-from graphfcl.production.store.strict_json import whole_number
-from graphfcl.production.store.trees import Tree, TreeName, read_tree, remember_tree, write_once
+from graphfcl.production.store.checks import Damaged, need, whole_number
+from graphfcl.production.store.ids import id_arrays, id_cuts, read_ids
+from graphfcl.production.store.parts import CHUNK, Part, PartSource
 
 if TYPE_CHECKING:  # ids and labels are read without scipy
     from scipy import sparse
 
-    from graphfcl.graph import Features
+    from graphfcl.graph import Features, Standardisation, TextWeights
+    from graphfcl.graph.views import NumbersBesideWords
     from graphfcl.production.answers.answers import ModelAnswers
     from graphfcl.production.answers.version_cache import CacheKeys
     from graphfcl.production.graph.contract import ModelGraph, NodeIndex
 
-WIDE, MIDDLE, NARROW = 1 << 16, 1 << 14, 1 << 12  # numbers of nodes in one block: of a few bytes a node, or of many
+WIDE, MIDDLE, NARROW = 1 << 16, 1 << 14, 1 << 12  # numbers of nodes in one chunk: of a few bytes a node, or of many
 TAIL = 16
 WIDEST = 1 << 24  # columns of features
+VIEW_ARRAYS = ("text.columns", "text.weights", "means", "deviations", "beside.means", "beside.deviations")
 
 
-def encode_graph(graph: Any, arrays: BlockArrays) -> dict[str, TreeName]:
-    """The trees ``nodes``, ``edges`` and ``features``; arrays that lie there already are not written again."""
+def encode_graph(graph: Any) -> dict[str, PartSource]:
+    """Its three parts."""
+    seen = (graph.features, graph.numbers, graph.feature_names, graph.text_weights, graph.standardisation)
     return {
-        "nodes": write_once(arrays, graph.numbers, (graph.ids,), lambda: encode_nodes(graph, arrays)),
-        "edges": write_once(arrays, graph.adjacency, (graph.numbers,), lambda: encode_edges(graph, arrays)),
-        "features": write_once(arrays, graph.features, _shown(graph), lambda: encode_features(graph, arrays)),
+        "nodes": PartSource(lambda: encode_nodes(graph), (graph.numbers, graph.ids)),
+        "edges": PartSource(lambda: encode_edges(graph), (graph.adjacency, graph.numbers)),
+        "features": PartSource(lambda: encode_features(graph), seen),
     }
 
 
-def _shown(graph: Any) -> tuple[Any, ...]:
-    """What its tree of features depends on besides the features."""
-    return graph.numbers, graph.feature_names, graph.text_weights, graph.standardisation
-
-
 class StoredGrowingGraph:
-    """See :class:`StoredGraph`. nodes: its tree of nodes. make: a graph of its fields."""
+    """See :class:`StoredGraph`. part: reads a part. make: a graph of its fields. remember: told what was read."""
 
     passes: ClassVar[bool] = False
 
     def __init__(
         self,
-        trees: Mapping[str, TreeName],
-        arrays: BlockArrays,
-        nodes: Tree,
+        part: "Callable[[str], Part]",
         make: "Callable[..., ModelGraph]",
+        remember: "Callable[[Mapping[str, PartSource]], None]",
     ) -> None:
-        self._trees, self._arrays, self._nodes, self._make = trees, arrays, nodes, make
+        self._part, self._make, self._remember = part, make, remember
         self._read: ModelGraph | None = None
 
     def read(self) -> "ModelGraph":
         if self._read is None:
-            trees, arrays, nodes = self._trees, self._arrays, self._nodes
-            edges, features = (read_tree(arrays.objects, trees.get(name)) for name in ("edges", "features"))
-            numbers, next_number, ids = decode_nodes(nodes, arrays)
-            fields = decode_features(features, arrays, numbers.size)
-            graph: Any = self._make(numbers, ids, next_number, decode_edges(edges, arrays, numbers), **fields)
-            remember_tree(arrays, graph.numbers, (graph.ids,), trees["nodes"], nodes)
-            remember_tree(arrays, graph.adjacency, (graph.numbers,), trees["edges"], edges)
-            remember_tree(arrays, graph.features, _shown(graph), trees["features"], features)
-            self._read = graph
+            numbers, next_number, ids = _decode_nodes(self._part("nodes"))
+            adjacency = _decode_edges(self._part("edges"), numbers)
+            fields = _decode_features(self._part("features"), numbers.size)
+            self._read = self._make(numbers, ids, next_number, adjacency, **fields)
+            self._remember(encode_graph(self._read))
         return self._read
 
     def index(self) -> "NodeIndex":
@@ -79,18 +69,16 @@ class StoredGrowingGraph:
 
     @cached_property
     def _index(self) -> NodeNames:
-        numbers, _, ids = decode_nodes(self._nodes, self._arrays)
+        numbers, _, ids = _decode_nodes(self._part("nodes"))
         return NodeNames(numbers, ids)
 
     def counts(self) -> tuple[int, int]:
-        return _length(self._nodes, "numbers"), _length(
-            read_tree(self._arrays.objects, self._trees.get("edges")), "others"
-        )
+        return self._part("nodes").length("numbers"), self._part("edges").length("others")
 
     def contains(self, numbers: np.ndarray) -> np.ndarray:
         if self._read is not None:
             return self._read.contains(numbers)
-        return np.isin(numbers, self._arrays.read(self._nodes.index("numbers")))
+        return np.isin(numbers, self._part("nodes").array("numbers"))
 
     def origin(self) -> dict[str, Any]:
         return {}
@@ -103,82 +91,54 @@ class StoredGrowingGraph:
         return None
 
 
-def _length(tree: Tree, array: str) -> int:
-    _, shape, _ = checked(tree.index(array))
-    need(len(shape) == 1, f"its {array} are no row of numbers")
-    return int(shape[0])
-
-
 # Nodes
 
 
-def encode_nodes(graph: Any, arrays: BlockArrays) -> Tree:
+def encode_nodes(graph: Any) -> Part:
     """Numbers and ids."""
-    ids = write_ids(arrays, graph.ids, _cuts(graph, MIDDLE))
-    numbers = arrays.write(graph.numbers, _cuts(graph, WIDE))
-    return Tree({"numbers": numbers, **ids}, {"next_number": graph.next_number})
+    ids = id_arrays(graph.ids)
+    cuts = {"numbers": _cuts(graph, WIDE), **id_cuts(ids, _cuts(graph, MIDDLE))}
+    return Part({"next_number": graph.next_number}, {"numbers": graph.numbers, **ids}, cuts)
 
 
-def decode_nodes(tree: Tree, arrays: BlockArrays) -> tuple[np.ndarray, int, np.ndarray]:
-    """Numbers, the next number, and ids."""
-    numbers = arrays.read(tree.index("numbers"))
-    next_number = whole_number(tree.value("next_number"), "the next number of a node")
-    return numbers, next_number, checked_nodes(numbers, next_number, decode_ids(tree, arrays))
-
-
-def decode_ids(tree: Tree, arrays: BlockArrays) -> np.ndarray:
-    """(n,) the user's ids."""
-    return ids_in_memory(read_ids(arrays, tree.arrays))
-
-
-def ids_in_memory(ids: np.ndarray | list[str]) -> np.ndarray:
-    """Ids as a graph holds them."""
-    return ids if isinstance(ids, np.ndarray) else text_array(ids)
-
-
-def checked_nodes(numbers: np.ndarray, next_number: int, ids: np.ndarray) -> np.ndarray:
-    """The ids; numbers ascend below the next one, and no id stands twice."""
+def _decode_nodes(part: Part) -> tuple[np.ndarray, int, np.ndarray]:
+    """Numbers, the next number, and ids; numbers ascend below the next one, and no id stands twice."""
+    numbers, ids = part.array("numbers"), read_ids(part)
+    next_number = whole_number(part.value("next_number"), "the next number of a node")
     need(numbers.dtype == np.int64 and numbers.ndim == 1, "the numbers of its nodes are none")
     need(numbers.size == 0 or (numbers[0] >= 0 and numbers[-1] < next_number), "a number of a node was never given")
     need(bool((np.diff(numbers) > 0).all()), "the numbers of its nodes do not ascend")
     need(ids.shape == numbers.shape, "its nodes and their ids differ in number")
     need(np.unique(ids).size == ids.size, "an id stands twice")
-    return ids
+    return numbers, next_number, ids
 
 
 # Edges
 
 
-def encode_edges(graph: Any, arrays: BlockArrays) -> Tree:
+def encode_edges(graph: Any) -> Part:
     """Each edge once, in the row of its later node, by the number of the other."""
     from scipy import sparse
 
     lower = sparse.csr_array(sparse.tril(graph.adjacency, k=-1, format="csr"))
     lower.sort_indices()
     cuts = lower.indptr[_cuts(graph, MIDDLE)]
-    small = graph.next_number < 2**31
-    others = graph.numbers[lower.indices].astype(np.int32 if small else np.int64)
-    found = {
-        "counts": arrays.write(np.diff(lower.indptr).astype(np.int32), _cuts(graph, WIDE)),
-        "others": arrays.write(others, cuts),
-    }
+    others = graph.numbers[lower.indices].astype(np.int32 if graph.next_number < 2**31 else np.int64)
+    arrays = {"counts": np.diff(lower.indptr).astype(np.int32), "others": others}
     if not (lower.data == 1).all():
-        found["weights"] = arrays.write(lower.data.astype(np.float32), cuts)
-    return Tree(found)
+        arrays["weights"] = lower.data.astype(np.float32)
+    return Part({}, arrays, {"counts": _cuts(graph, WIDE), "others": cuts, "weights": cuts})
 
 
-def decode_edges(tree: Tree, arrays: BlockArrays, numbers: np.ndarray) -> "sparse.csr_array":
+def _decode_edges(part: Part, numbers: np.ndarray) -> "sparse.csr_array":
     """(n, n) adjacency."""
-    counts, others = arrays.read(tree.index("counts")), arrays.read(tree.index("others"))
+    counts, others = part.array("counts"), part.array("others")
     need(others.dtype.kind == "i" and others.ndim == 1, "its edges name no nodes")
-    places = np.searchsorted(numbers, others)
     need(others.size == 0 or numbers.size > 0, "its edges name nodes that are not there")
-    found = places.clip(max=max(0, numbers.size - 1))
-    need(np.array_equal(numbers[found], others), "its edges name nodes that are not there")
-    weights = np.ones(others.size, np.float32)
-    if "weights" in tree.arrays:
-        weights = arrays.read(tree.index("weights"))
-    return adjacency_of(csr_of(counts, found, weights, (numbers.size, numbers.size), "edges"))
+    places = np.searchsorted(numbers, others).clip(max=max(0, numbers.size - 1))
+    need(np.array_equal(numbers[places], others), "its edges name nodes that are not there")
+    weights = part.array("weights") if "weights" in part.arrays else np.ones(others.size, np.float32)
+    return adjacency_of(csr_of(counts, places, weights, (numbers.size, numbers.size), "edges"))
 
 
 def adjacency_of(half: "sparse.csr_array") -> "sparse.csr_array":
@@ -217,53 +177,130 @@ def csr_of(counts: Any, columns: Any, values: Any, shape: tuple[int, int], what:
 # Features
 
 
-def encode_features(graph: Any, arrays: BlockArrays) -> Tree:
+def encode_features(graph: Any) -> Part:
     """Features as they are, and what turns them into those that a learner sees."""
-    features = graph.features
-    found: dict[str, Any] = {}
+    features, arrays, cuts = graph.features, {}, {}
     if isinstance(features, np.ndarray):
         row = max(1, features.shape[1] * features.itemsize)
-        found["dense"] = arrays.write(features, _cuts(graph, 1 << max(0, (BLOCK // row).bit_length() - 1)))
+        arrays["dense"] = features
+        cuts["dense"] = _cuts(graph, 1 << max(0, (CHUNK // row).bit_length() - 1))
     else:
         ordered = features if features.has_sorted_indices else features.sorted_indices()
-        cuts = ordered.indptr[_cuts(graph, NARROW)]
-        found["counts"] = arrays.write(np.diff(ordered.indptr).astype(np.int32), _cuts(graph, WIDE))
-        found["columns"] = arrays.write(ordered.indices.astype(np.int32), cuts)
-        if not (ordered.data == 1).all():
-            found["data"] = arrays.write(ordered.data.astype(np.float32), cuts)
+        arrays = sparse_arrays(ordered)
+        of_entries = ordered.indptr[_cuts(graph, NARROW)]
+        cuts = {"counts": _cuts(graph, WIDE), "columns": of_entries, "data": of_entries}
     if graph.feature_names is not None:
-        names = write_ids(arrays, [str(name) for name in graph.feature_names], np.zeros(0, np.int64))
-        found |= {f"names.{key}": index for key, index in names.items()}
-    views = encode_views(graph.text_weights, graph.standardisation, arrays)
-    return Tree(found | views.arrays, {"width": graph.features.shape[1], **views.values})
+        arrays |= id_arrays([str(name) for name in graph.feature_names], "names")
+    views = encode_views(graph.text_weights, graph.standardisation)
+    return Part({"width": graph.features.shape[1], **views.values}, {**arrays, **views.arrays}, cuts)
 
 
-def decode_features(tree: Tree, arrays: BlockArrays, count: int) -> dict[str, Any]:
+def _decode_features(part: Part, count: int) -> dict[str, Any]:
     """The fields of a graph that speak of features. count: of nodes."""
-    width = whole_number(tree.value("width"), "the number of features", 0, WIDEST)
-    if "dense" in tree.arrays:
-        rows: Any = arrays.read(tree.index("dense"))
-    else:
-        columns = arrays.read(tree.index("columns"))
-        data = arrays.read(tree.index("data")) if "data" in tree.arrays else np.ones(columns.size, np.float32)
-        rows = csr_of(arrays.read(tree.index("counts")), columns, data, (count, width), "features")
-    named = {key.removeprefix("names."): index for key, index in tree.arrays.items() if key.startswith("names.")}
-    names = ids_in_memory(read_ids(arrays, named)) if named else None
-    check_features(rows, (count, width), names)
-    text, standardisation = decode_views(tree, arrays, width, dense=isinstance(rows, np.ndarray))
+    width = whole_number(part.value("width"), "the number of features", 0, WIDEST)
+    rows = decode_rows(part, (count, width))
+    names = read_ids(part, "names") if "names.lengths" in part.arrays else None
+    need(names is None or names.shape == (width,), "its features and their names differ in number")
+    text, standardisation = decode_views(part, width, dense=isinstance(rows, np.ndarray))
     return {"features": rows, "feature_names": names, "text_weights": text, "standardisation": standardisation}
 
 
-def check_features(rows: "Features", shape: tuple[int, int], names: np.ndarray | None) -> None:
-    """Features are those of the nodes, and have names or none."""
-    need(rows.shape == shape, "its nodes and their features differ in number")
-    if isinstance(rows, np.ndarray):
+def sparse_arrays(rows: "sparse.csr_array") -> dict[str, np.ndarray]:
+    """A CSR matrix with sorted indices as arrays; entries that are all 1 are left out."""
+    arrays = {"counts": np.diff(rows.indptr).astype(np.int32), "columns": rows.indices.astype(np.int32)}
+    if not (rows.data == 1).all():
+        arrays["data"] = rows.data.astype(np.float32)
+    return arrays
+
+
+def decode_rows(part: Part, shape: tuple[int, int]) -> "Features":
+    """Features of nodes: the array ``dense``, or those of :func:`sparse_arrays`."""
+    if "dense" in part.arrays:
+        rows = part.array("dense")
+        need(rows.shape == shape, "its nodes and their features differ in number")
         need(rows.dtype.kind == "f" and bool(np.isfinite(rows).all()), "its features are not all finite numbers")
-    need(names is None or names.shape == (shape[1],), "its features and their names differ in number")
+        return rows
+    columns = part.array("columns")
+    data = part.array("data") if "data" in part.arrays else np.ones(columns.size, np.float32)
+    return csr_of(part.array("counts"), columns, data, shape, "features")
 
 
 def _cuts(graph: Any, width: int) -> np.ndarray:
-    """Rows at which blocks of so many node numbers end; the last ones, to which nodes are added, are a part as wide."""
+    """Rows at which chunks of so many node numbers end; the last ones, to which nodes are added, are a part as wide."""
     full, part = graph.next_number // width * width, max(1, width // TAIL)
     ends = np.concatenate([np.arange(width, full + 1, width), np.arange(full + part, graph.next_number, part)])
     return np.searchsorted(graph.numbers, ends)
+
+
+# What turns raw features into those that a learner sees
+
+
+def encode_views(text: "TextWeights | None", standardisation: "Standardisation | None") -> Part:
+    """Both, of which a graph has at most one."""
+    arrays: dict[str, np.ndarray] = {}
+    values: dict[str, Any] = {}
+    if text is not None:
+        arrays |= {"text.columns": text.columns, "text.weights": text.inverse_document_frequency}
+        values["min_nodes"] = text.min_nodes
+        if text.beside is not None:
+            numbers = text.beside.standardisation
+            arrays |= {"beside.means": numbers.mean, "beside.deviations": numbers.deviation}
+            values["beside"] = list(text.beside.groups)
+    if standardisation is not None:
+        arrays |= {"means": standardisation.mean, "deviations": standardisation.deviation}
+    return Part(values, arrays)
+
+
+def decode_views(part: Part, width: int, *, dense: bool) -> tuple["TextWeights | None", "Standardisation | None"]:
+    """The reverse, checked. width: of raw features. dense: whether they are a matrix of numbers."""
+    stored = {name: part.array(name) for name in VIEW_ARRAYS if name in part.arrays}
+    text, standardisation = _checked_views(stored, width, dense=dense)
+    if text is not None and "min_nodes" in part.values:
+        text = replace(text, min_nodes=whole_number(part.value("min_nodes"), "the nodes that a word needs", 0))
+    if "beside" in part.values:
+        beside = _beside(part.value("beside"), width, stored)
+        if text is None:
+            raise Damaged("it has numbers beside words, and no words")
+        need(bool((text.columns < beside.first).all()), "a number is taken for a word")
+        text = replace(text, beside=beside)
+    return text, standardisation
+
+
+def _checked_views(
+    stored: dict[str, np.ndarray], width: int, *, dense: bool
+) -> tuple["TextWeights | None", "Standardisation | None"]:
+    """Both, after their arrays are checked against each other and against the features."""
+    from graphfcl.graph import Standardisation, TextWeights
+
+    text = standardisation = None
+    for key, values in stored.items():
+        need(values.ndim == 1 and values.dtype.kind in "iuf", f"its {key} are no row of numbers")
+        need(bool(np.isfinite(values).all()), f"its {key} are not all finite")
+    if "text.columns" in stored or "text.weights" in stored:
+        columns, weights = stored.get("text.columns"), stored.get("text.weights")
+        if columns is None or weights is None or columns.shape != weights.shape or columns.dtype.kind != "i":
+            raise Damaged("its words and their weights differ in number")
+        need(columns.size == 0 or (columns.min() >= 0 and columns.max() < width), "a word has no column")
+        need(not dense, "its words are no counts")
+        text = TextWeights(columns, weights)
+    if "means" in stored or "deviations" in stored:
+        means, deviations = stored.get("means"), stored.get("deviations")
+        if means is None or deviations is None or not means.shape == deviations.shape == (width,):
+            raise Damaged("its features and their means differ in number")
+        need(dense and bool((deviations >= 0).all()), "its deviations are none")
+        standardisation = Standardisation(means, deviations)
+    return text, standardisation
+
+
+def _beside(groups: Any, width: int, stored: dict[str, np.ndarray]) -> "NumbersBesideWords":
+    """What becomes of numbers beside words, checked."""
+    from graphfcl.graph import Standardisation
+    from graphfcl.graph.views import NumbersBesideWords
+
+    need(isinstance(groups, list) and bool(groups), "its numbers beside words have no groups")
+    widths = tuple(whole_number(each, "a group of numbers beside words", 1, width) for each in groups)
+    means, deviations = stored.get("beside.means"), stored.get("beside.deviations")
+    if means is None or deviations is None or not means.shape == deviations.shape == (sum(widths),):
+        raise Damaged("its numbers beside words and their means differ in number")
+    need(sum(widths) <= width and bool((deviations >= 0).all()), "its numbers beside words do not fit its features")
+    return NumbersBesideWords(width - sum(widths), widths, Standardisation(means, deviations))

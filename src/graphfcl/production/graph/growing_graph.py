@@ -22,8 +22,7 @@ from graphfcl.production.graph.contract import NodeNames
 from graphfcl.production.graph.feature_columns import FeatureColumns, fresh_ids
 from graphfcl.production.graph.growing_codec import encode_graph
 from graphfcl.production.graph.place import FolderUse
-from graphfcl.production.store.block_arrays import BlockArrays
-from graphfcl.production.store.trees import TreeName
+from graphfcl.production.store.parts import PartSource
 
 WHOLE_ABOVE = 0.5  # share of nodes within reach of a change above which all embeddings are computed again
 NO_SUCH_END = (
@@ -267,8 +266,8 @@ class GrowingGraph(NodeNames):
 
     # Keeping
 
-    def encode(self, arrays: BlockArrays) -> dict[str, TreeName]:
-        return encode_graph(self, arrays)
+    def encode(self) -> dict[str, PartSource]:
+        return encode_graph(self)
 
     def use(self) -> FolderUse:
         return FolderUse()

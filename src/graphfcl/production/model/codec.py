@@ -1,10 +1,10 @@
-"""A model as seven trees of arrays and plain values, and back. Nothing is ever unpickled.
+"""A model as seven parts, each of plain values and arrays, and back. Nothing is ever unpickled.
 
 ====================  ==========================================================================
 nodes, edges          numbers, ids and edges of the graph
 features              features of its nodes, and what turns them into those that a learner sees
 network, knowledge    tensors of the learner that sessions leave as they are; all others, and its values
-label_store                which node is labelled with which class
+label_store           which node is labelled with which class
 answers               configuration, class names and calibration: all that turns scores into answers
 ====================  ==========================================================================
 """
@@ -12,10 +12,10 @@ answers               configuration, class names and calibration: all that turns
 import math
 import warnings
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,66 +27,65 @@ from graphfcl.production.graph import stored_graph
 from graphfcl.production.graph.place import FolderUse
 from graphfcl.production.labels.label_store import LabelRole, LabelStore, read_statements, statements_column
 from graphfcl.production.model.parts import Configuration, ModelParts
-from graphfcl.production.store.block_arrays import BlockArrays
-from graphfcl.production.store.damage import UNFIT, Damaged, first_line, need
-from graphfcl.production.store.ids import read_ids, write_ids
-from graphfcl.production.store.strict_json import whole_number
-from graphfcl.production.store.tensors import read_tensors, write_tensors
-from graphfcl.production.store.trees import Tree, TreeName, read_tree, remember_tree, write_once, write_tree
+from graphfcl.production.store.checks import UNFIT, Damaged, first_line, need, read_json, whole_number
+from graphfcl.production.store.ids import id_arrays, read_ids
+from graphfcl.production.store.parts import Part, PartSource
+from graphfcl.runtime.files import canonical_json
 
-TREES = ("nodes", "edges", "features", "network", "knowledge", "label_store", "answers")
-ROWS = 1 << 17  # bytes of a block of the label_store: a support more changes the last one
-SAID = 1024  # labels whose statements lie in one block
+if TYPE_CHECKING:
+    import torch
+
+PARTS = ("nodes", "edges", "features", "network", "knowledge", "label_store", "answers")
+TENSOR_CHUNK = 1 << 18  # bytes: a class more changes the last rows of some tensors
+LABEL_CHUNK = 1 << 17  # bytes: a support more changes the last chunk
 LONGEST_NAME = 10_000  # letters of a class name
 
+ReadPart = Callable[[str], Part]
 
-def encode(parts: ModelParts, arrays: BlockArrays) -> dict[str, TreeName]:
-    """Write the trees of a model; what a manifest calls them."""
-    label_store = parts.label_store
-    state = parts.learner.state()
+
+def encode(parts: ModelParts) -> dict[str, PartSource]:
+    """The parts of a model by name."""
+    store, state = parts.label_store, parts.learner.state()
     lasting = {key for key in state.tensors if key.startswith(parts.learner.lasting_tensors)}
-    network = write_tensors(arrays, {key: tensor for key, tensor in state.tensors.items() if key in lasting})
-    knowledge = write_tensors(arrays, {key: tensor for key, tensor in state.tensors.items() if key not in lasting})
+    network = {key: tensor for key, tensor in state.tensors.items() if key in lasting}
+    knowledge = {key: tensor for key, tensor in state.tensors.items() if key not in lasting}
     return {
-        **parts.graph.encode(arrays),
-        "network": write_tree(arrays.objects, network),
-        "knowledge": write_tree(
-            arrays.objects, Tree(knowledge.arrays, {**knowledge.values, "learner": state.values})
-        ),
-        "label_store": write_once(
-            arrays,
-            label_store.nodes,
-            (label_store.columns, label_store.parts, label_store.statements),
-            lambda: _encode_label_store(label_store, arrays),
-        ),
-        "answers": write_tree(arrays.objects, Tree({}, _answers(parts))),
-    }  # fmt: skip
+        **parts.graph.encode(),
+        "network": PartSource(lambda: _encode_tensors(network)),
+        "knowledge": PartSource(lambda: _encode_tensors(knowledge, learner=state.values)),
+        "label_store": label_source(store),
+        "answers": PartSource(lambda: Part(_answers(parts))),
+    }
 
 
-def decode(
-    trees: Mapping[str, TreeName],
-    arrays: BlockArrays,
-    *,
-    device: str,
-    use: FolderUse = FolderUse(),  # noqa: B008  # it is frozen
-) -> ModelParts:
+def encode_in_memory(parts: ModelParts) -> dict[str, Part]:
+    """The parts of a model as they would be read from a folder."""
+    made = {name: source.make() for name, source in encode(parts).items()}
+    return {name: replace(part, values=read_json(canonical_json(part.values))) for name, part in made.items()}
+
+
+def decode(part: ReadPart, *, device: str, use: FolderUse = FolderUse()) -> ModelParts:  # noqa: B008  # it is frozen
     """The reverse; raises :class:`Damaged` or :class:`InputError` before anything wrong is used.
 
     use: where the graph folder of a model on disk is.
     """
-    graph = stored_graph(trees, arrays, Path(), use)
-    answers = read_tree(arrays.objects, trees.get("answers"))
-    names = decode_names(answers.values)
-    need(named_twice(names) == answers.value("united"), "two of its classes have one name")
-    configuration = decode_configuration(answers.values)
-    learner = decode_learner(trees, arrays, configuration, graph.device(device))
-    label_store = decode_label_store(trees, arrays, names)
+    graph = stored_graph(part, Path(), use)
+    configuration, calibration, names = decode_answers(part)
+    learner = decode_learner(part, configuration, graph.device(device))
+    label_store = decode_label_store(part, names, graph.contains)
     need(len(label_store.names) == len(learner.classes_), "its learner and its classes differ in number")
-    need(bool(graph.contains(label_store.nodes).all()), "its label_store names a node that is not in its graph")
-    return ModelParts(configuration, graph.read(), learner, label_store, decode_calibration(answers.values))
+    return ModelParts(configuration, graph.read(), learner, label_store, calibration)
 
 
 # Answers
+
+
+def decode_answers(part: ReadPart) -> tuple[Configuration, Calibration, LabelStore]:
+    """Configuration, calibration, and the catalogue of classes: a label store without labelled nodes."""
+    values = part("answers").values
+    names = _decode_names(values)
+    need(_named_twice(names) == values.get("united"), "two of its classes have one name")
+    return _decode_configuration(values), _decode_calibration(values), names
 
 
 def _answers(parts: ModelParts) -> dict[str, Any]:
@@ -105,13 +104,13 @@ def _answers(parts: ModelParts) -> dict[str, Any]:
         **({} if configuration.columns is None else {"columns": configuration.columns.as_json()}),
         "classes": list(label_store.names),
         **({"integer_classes": True} if label_store.integers else {}),
-        "united": named_twice(label_store),
+        "united": _named_twice(label_store),
         "many": label_store.session_zero_columns,
         "calibration": parts.calibration.as_json(),
     }
 
 
-def decode_configuration(values: dict[str, Any]) -> Configuration:
+def _decode_configuration(values: dict[str, Any]) -> Configuration:
     """What the user chose before the model was fitted."""
     method = find_method(str(values.get("method")), str(values.get("source", "")))
     _warn_of_other_code(method, str(values.get("source", "")))
@@ -142,7 +141,7 @@ def decode_configuration(values: dict[str, Any]) -> Configuration:
     )
 
 
-def decode_names(values: dict[str, Any]) -> LabelStore:
+def _decode_names(values: dict[str, Any]) -> LabelStore:
     """The catalogue of classes: a label_store without its labelled nodes."""
     names = values.get("classes")
     if not isinstance(names, list) or not all(name is None or isinstance(name, str) for name in names):
@@ -162,22 +161,22 @@ def decode_names(values: dict[str, Any]) -> LabelStore:
     )
 
 
-def named_twice(label_store: LabelStore) -> list[int]:
+def _named_twice(label_store: LabelStore) -> list[int]:
     """Columns that share their name with another: those of classes that were merged without learning them again."""
     counts = Counter(label_store.names)
     return [column for column, name in enumerate(label_store.names) if name is not None and counts[name] > 1]
 
 
-def decode_calibration(values: dict[str, Any]) -> Calibration:
+def _decode_calibration(values: dict[str, Any]) -> Calibration:
     """How scores become answers, tried once."""
     try:
-        found = Calibration.from_json(values["calibration"])
-        need(bool(np.isfinite(found.unknown_scores(np.zeros(1))).all()), "its calibration gives no numbers")
+        calibration = Calibration.from_json(values["calibration"])
+        need(bool(np.isfinite(calibration.unknown_scores(np.zeros(1))).all()), "its calibration gives no numbers")
     except Damaged:
         raise
     except UNFIT as error:
         raise Damaged(f"its calibration cannot be used ({first_line(error)})") from error
-    return found
+    return calibration
 
 
 def _warn_of_other_code(method: Method, source: str) -> None:
@@ -190,18 +189,41 @@ def _warn_of_other_code(method: Method, source: str) -> None:
         )
 
 
-# Learner, label_store
+# Learner
 
 
-def decode_learner(
-    trees: Mapping[str, TreeName], arrays: BlockArrays, configuration: Configuration, device: str
-) -> Learner:
+def _encode_tensors(tensors: "dict[str, torch.Tensor]", **values: Any) -> Part:
+    """An array for each tensor; NumPy knows no bfloat16, whose bits are kept as whole numbers."""
+    import torch
+
+    plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    brain = sorted(name for name, tensor in plain.items() if tensor.dtype == torch.bfloat16)
+    arrays = {name: (plain[name].view(torch.int16) if name in brain else plain[name]).numpy() for name in sorted(plain)}
+    return Part({"bfloat16": brain, **values}, arrays, chunk=TENSOR_CHUNK)
+
+
+def _decode_tensors(part: Part) -> "dict[str, torch.Tensor]":
+    import torch
+
+    brain = part.value("bfloat16")
+    need(isinstance(brain, list) and all(name in part.arrays for name in brain), "it has a tensor of an unknown type")
+    tensors = {name: torch.from_numpy(part.array(name)) for name in part.arrays}
+    need(all(tensors[name].dtype == torch.int16 for name in brain), "it has a tensor of an unknown type")
+    return tensors | {name: tensors[name].view(torch.bfloat16) for name in brain}
+
+
+def decode_learner(part: ReadPart, configuration: Configuration, device: str) -> Learner:
     """The learner."""
-    network, knowledge = (read_tree(arrays.objects, trees.get(name)) for name in ("network", "knowledge"))
-    state = LearnerState(
-        {**read_tensors(arrays, network), **read_tensors(arrays, knowledge)}, knowledge.value("learner")
-    )
-    learner = learner_of(configuration, state, device)
+    network, knowledge = part("network"), part("knowledge")
+    state = LearnerState({**_decode_tensors(network), **_decode_tensors(knowledge)}, knowledge.value("learner"))
+    try:
+        method = find_method(configuration.method)
+        learner = method.make(dict(configuration.settings), seed=configuration.seed, device=device)
+        learner.load_state(state)
+    except InputError:
+        raise
+    except UNFIT as error:
+        raise Damaged(f"its parts do not fit together ({first_line(error)})") from error
     need(_kinds(learner.state()) == _kinds(state), "its learner has other tensors than it should have")
     return learner
 
@@ -211,58 +233,39 @@ def _kinds(state: LearnerState) -> dict[str, tuple[Any, ...]]:
     return {name: (tensor.dtype, tensor.shape) for name, tensor in state.tensors.items()}
 
 
-def learner_of(configuration: Configuration, state: LearnerState, device: str) -> Learner:
-    """A learner that was saved; one whose state does not fit it is damaged."""
-    try:
-        method = find_method(configuration.method)
-        learner = method.make(dict(configuration.settings), seed=configuration.seed, device=device)
-        learner.load_state(state)
-    except InputError:
-        raise
-    except UNFIT as error:
-        raise Damaged(f"its parts do not fit together ({first_line(error)})") from error
-    return learner
+# Labels
 
 
-def _encode_label_store(label_store: LabelStore, arrays: BlockArrays) -> Tree:
-    columns = label_store.columns.astype(np.int32)
-    stored = {"nodes": label_store.nodes, "columns": columns, "parts": label_store.parts.astype(np.int8)}
-    found = {name: arrays.write(array, block=ROWS) for name, array in stored.items()}
-    if label_store.statements:  # who said so and when, of each node as JSON, or nothing
-        texts = [text or "" for text in statements_column(label_store)]
-        cuts = np.arange(SAID, len(texts), SAID)
-        found |= {f"said.{key}": index for key, index in write_ids(arrays, texts, cuts).items()}
-    return Tree(found)
+def label_source(store: LabelStore) -> PartSource:
+    """The part ``label_store``."""
+    return PartSource(lambda: encode_labels(store), (store.nodes, store.columns, store.parts, store.statements))
 
 
-def decode_label_store(trees: Mapping[str, TreeName], arrays: BlockArrays, names: LabelStore) -> LabelStore:
-    """The label_store, with the catalogue of its classes given."""
-    tree = read_tree(arrays.objects, trees.get("label_store"))
-    nodes, columns, parts = (arrays.read(tree.index(name)) for name in ("nodes", "columns", "parts"))
-    need(
-        nodes.dtype == np.int64 and columns.dtype == np.int32 and parts.dtype == np.int8, "its label_store is no table"
-    )
-    label_store = checked_label_store(nodes, columns.astype(np.int64), parts, names)
-    said = {key.removeprefix("said."): index for key, index in tree.arrays.items() if key.startswith("said.")}
-    if said:
-        texts = read_ids(arrays, said)
-        need(len(texts) == nodes.size, "its label_store and who gave its labels differ in number")
-        try:
-            label_store = replace(label_store, statements=read_statements([str(text) or None for text in texts], nodes))
-        except UNFIT as error:
-            raise Damaged(f"who gave its labels cannot be read ({first_line(error)})") from error
-    known = (label_store.columns, label_store.parts, label_store.statements)
-    remember_tree(arrays, label_store.nodes, known, trees["label_store"], tree)
-    return label_store
+def encode_labels(store: LabelStore) -> Part:
+    """Labelled nodes, and who labelled them: JSON of each node, or nothing."""
+    arrays = {"nodes": store.nodes, "columns": store.columns.astype(np.int32), "parts": store.parts.astype(np.int8)}
+    if store.statements:
+        arrays |= id_arrays([text or "" for text in statements_column(store)], "said")
+    return Part({}, arrays, chunk=LABEL_CHUNK)
 
 
-def checked_label_store(nodes: np.ndarray, columns: np.ndarray, parts: np.ndarray, names: LabelStore) -> LabelStore:
-    """A label_store of these labelled nodes."""
-    need(
-        nodes.ndim == 1 and nodes.shape == columns.shape == parts.shape,
-        "the columns of its label_store differ in length",
-    )
-    known = (columns >= 0) & (columns < len(names.names)) & np.isin(parts, [int(role) for role in LabelRole])
-    need(bool(known.all()), "its label_store names a class that is not there")
+def decode_label_store(part: ReadPart, names: LabelStore, contains: Callable[[np.ndarray], np.ndarray]) -> LabelStore:
+    """The label store. names: the catalogue of its classes. contains: whether the graph has nodes of these numbers."""
+    stored = part("label_store")
+    nodes, columns, parts = (stored.array(name) for name in ("nodes", "columns", "parts"))
+    kinds = (nodes.dtype, columns.dtype, parts.dtype)
+    need(kinds == (np.int64, np.int32, np.int8) and nodes.ndim == 1, "its label_store is no table")
+    need(nodes.shape == columns.shape == parts.shape, "the columns of its label_store differ in length")
+    fits = (columns >= 0) & (columns < len(names.names)) & np.isin(parts, [int(role) for role in LabelRole])
+    need(bool(fits.all()), "its label_store names a class that is not there")
     need(np.unique(nodes).size == nodes.size, "its label_store names a node twice")
-    return replace(names, nodes=nodes, columns=columns, parts=parts)
+    need(bool(contains(nodes).all()), "its label_store names a node that is not in its graph")
+    store = replace(names, nodes=nodes, columns=columns.astype(np.int64), parts=parts)
+    if "said.lengths" not in stored.arrays:
+        return store
+    texts = read_ids(stored, "said")
+    need(len(texts) == nodes.size, "its label_store and who gave its labels differ in number")
+    try:
+        return replace(store, statements=read_statements([str(text) or None for text in texts], nodes))
+    except UNFIT as error:
+        raise Damaged(f"who gave its labels cannot be read ({first_line(error)})") from error

@@ -20,7 +20,7 @@ LOSERS = 0.10  # of the classes
 CONFIDENCE_MOVED = 0.10
 FITS = ("fit", "refit")
 NAMED = 5  # classes named in a sign
-KINDS = {"manifests": "versions", "objects": "objects", "cache": "cache"}
+FILES = {"versions": "model.sqlite", "cache": "cache.sqlite"}
 
 
 @dataclass(frozen=True)
@@ -155,8 +155,7 @@ class ModelInfo:
     """The result of :meth:`GraphClassifier.info`.
 
     few_shot: how many of the classes were learned after session 0. labelled: nodes with a label. when: of the last
-    change, fitted: of the last fit or refit. version, bytes_on_disk (of manifests, objects and cache): None without a
-    folder.
+    change, fitted: of the last fit or refit. version, bytes_on_disk (of versions and cache): None without a folder.
     """
 
     method: str
@@ -240,7 +239,5 @@ def _unknown_share(state: ModelState, life: Sequence[Entry], *, full: bool) -> f
 
 def bytes_on_disk(folder: Path) -> dict[str, int]:
     """How large the files of a model are, by kind; none of them is read."""
-    return {
-        kind: sum(path.stat().st_size for path in (folder / name).glob("*") if path.is_file())
-        for kind, name in KINDS.items()
-    }
+    sizes = {kind: folder / name for kind, name in FILES.items()}
+    return {kind: path.stat().st_size if path.is_file() else 0 for kind, path in sizes.items()}

@@ -1,29 +1,26 @@
 """One version of a model in a folder; what it consists of is read when it is first needed."""
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-import graphfcl.production.model.codec as codec
 from graphfcl.errors import GraphfclError, InputError
 from graphfcl.methods import Learner
 from graphfcl.production.answers.answers import Answers, ModelAnswers
-from graphfcl.production.answers.calibration import Calibration
 from graphfcl.production.answers.row_values import RowValues
 from graphfcl.production.answers.version_cache import OpenCache, VersionCache, cache_keys
 from graphfcl.production.graph import ModelGraph, NodeIndex, StoredGraph, stored_graph
 from graphfcl.production.graph.place import FolderUse
 from graphfcl.production.labels.label_store import LabelStore
-from graphfcl.production.model.parts import Configuration, ModelParts
-from graphfcl.production.store.block_arrays import BlockArrays
-from graphfcl.production.store.damage import UNFIT, Damaged, first_line, need
-from graphfcl.production.store.manifests import Manifest
-from graphfcl.production.store.trees import read_tree
+from graphfcl.production.model.codec import decode_answers, decode_label_store, decode_learner, label_source
+from graphfcl.production.model.parts import ModelParts
+from graphfcl.production.store.checks import UNFIT, Damaged, first_line, need
+from graphfcl.production.store.parts import Parts, PartSource, StoredPart
 
 
 class StoredVersion:
@@ -35,19 +32,21 @@ class StoredVersion:
     def __init__(
         self,
         folder: Path,
-        manifest: Manifest,
-        arrays: BlockArrays,
+        manifest: dict[str, Any],
+        stored: Parts,
         cache: VersionCache,
         refuse: Callable[[str], InputError],
         device: str,
         use: FolderUse = FolderUse(),  # noqa: B008  # it is frozen
     ) -> None:
         self.manifest, self.version = manifest, int(manifest["version"])
-        self._folder, self._arrays, self._refuse = folder, arrays, refuse
+        self._folder, self._stored, self._refuse = folder, stored, refuse
         self._device, self._use = device, use
         self._lock = threading.RLock()
         self._read: dict[str, Any] = {}
-        configuration, calibration, self._names = self._checked(self._configuration)
+        self._part = lru_cache(lambda name: StoredPart(stored.database, manifest["parts"][name]))
+        configuration, calibration, self._names = self._checked(lambda: decode_answers(self._part))
+        self._checked(lambda: self._check_method(configuration.method))
         self.parts = ModelParts.from_source(configuration, calibration, self)
         self.keys = cache_keys(manifest, configuration.method)
         self.cache: OpenCache | None = cache.open(self.keys.scores, len(self._names.names))
@@ -64,7 +63,7 @@ class StoredVersion:
     @cached_property
     def graph(self) -> StoredGraph:
         """Its graph, of which next to nothing is read yet."""
-        return self._checked(lambda: stored_graph(self.manifest["trees"], self._arrays, self._folder, self._use))
+        return self._checked(lambda: stored_graph(self._part, self._folder, self._use, self._remember))
 
     def part(self, name: str) -> Any:
         """``graph``, ``learner`` or ``label_store``; the same object every time."""
@@ -90,7 +89,7 @@ class StoredVersion:
             return self._checked(self.graph.index)
 
     def counts(self) -> tuple[int, int]:
-        """How many nodes and edges there are; of them only an index is read."""
+        """How many nodes and edges there are; none of them is read."""
         return self._checked(self.graph.counts)
 
     def verify(self) -> None:
@@ -118,7 +117,7 @@ class StoredVersion:
         rows = None if self.cache is None else self.cache.rows_of_ids(nodes)
         if self.cache is None or rows is None:
             return None
-        scores, readings = self.cache.scores_of(rows), self.cache.readings_of(self.keys.readings, rows)
+        scores, readings = self.cache.scores(rows), self.cache.readings(self.keys.readings, rows)
         if scores is None or readings is None or not self._are_scores(scores):
             return None
         return Answers(scores, readings.ood_score, readings.temperatures)
@@ -162,17 +161,16 @@ class StoredVersion:
         except Damaged as error:
             raise self._refuse(str(error)) from error
 
-    def _configuration(self) -> tuple[Configuration, Calibration, LabelStore]:
-        values = read_tree(self._arrays.objects, self.manifest["trees"].get("answers")).values
-        names = codec.decode_names(values)
-        need(codec.named_twice(names) == values.get("united"), "two of its classes have one name")
-        configuration = codec.decode_configuration(values)
-        need(self.manifest["values"].get("method") == configuration.method, "its manifest names another method")
-        return configuration, codec.decode_calibration(values), names
+    def _remember(self, sources: Mapping[str, PartSource]) -> None:
+        """Parts that were read need not be written again."""
+        for name, source in sources.items():
+            self._stored.remember(source.made_of, self.manifest["parts"][name])
+
+    def _check_method(self, method: str) -> None:
+        need(self.manifest["values"].get("method") == method, "its manifest names another method")
 
     def _learner(self) -> Learner:
-        device = self.graph.device(self._device)
-        learner = codec.decode_learner(self.manifest["trees"], self._arrays, self.parts.configuration, device)
+        learner = decode_learner(self._part, self.parts.configuration, self.graph.device(self._device))
         need(len(learner.classes_) == len(self._names.names), "its learner and its classes differ in number")
         graph: ModelGraph = self.part("graph")
         table = None if self.cache is None else self.cache.table()
@@ -184,8 +182,6 @@ class StoredVersion:
         return learner
 
     def _label_store(self) -> LabelStore:
-        label_store = codec.decode_label_store(self.manifest["trees"], self._arrays, self._names)
-        need(
-            bool(self.graph.contains(label_store.nodes).all()), "its label_store names a node that is not in its graph"
-        )
-        return label_store
+        store = decode_label_store(self._part, self._names, self.graph.contains)
+        self._remember({"label_store": label_source(store)})
+        return store

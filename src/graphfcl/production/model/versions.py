@@ -1,162 +1,148 @@
-"""A model on disk: numbered, immutable versions and one pointer.
+"""A model on disk: numbered, immutable versions in one SQLite file.
 
 ::
 
-    graph.json                 of a model on a graph folder: where that is, and its work folder
-    work/                      of the same: slices, blocks, scores; may be deleted at any time
-    current                    {"version": 7, "sha256": that of its manifest}
-    versions/000007.json       the manifest of version 7: names of its trees, its changes, its checksum
-    versions/pruned.json       the changes of versions that were pruned
-    versions/erasing.json      there while nodes are erased: what is left to do
-    objects/<sha256>           trees and blocks of arrays; a version shares those that did not change
-    cache/                     embeddings and scores of the newest version: may be deleted at any time
-    fitting/                   what a fit has, until it is a model
-    lock                       held by the one process that writes
+    model.sqlite     manifests of all versions, and chunks of their arrays, which versions share where they are equal
+    cache.sqlite     embeddings and scores of the newest version: may be deleted at any time
+    graph.json       of a model on a graph folder: where that is, and its work folder
+    work/            of the same: slices, blocks, scores; may be deleted at any time
+    fitting/         what a fit has, until it is a model
+    lock             held by the one process that writes
 
-A version's objects are written aside, flushed and renamed; then its manifest; then the pointer. Whoever reads follows
-the pointer and finds whole versions only. Nothing that the pointer ever showed is changed, but for two verbs: ``prune``
-removes versions, and ``erase`` writes all of them anew without some nodes.
+A version is written in one transaction, and nothing of it is changed afterwards, but for two verbs: ``prune`` removes
+versions, and ``erase`` writes all of them anew without some nodes; each of them is one transaction, too.
 """
 
 import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from graphfcl.errors import InputError
 from graphfcl.production.answers.version_cache import VersionCache
-from graphfcl.production.graph.place import FolderUse
+from graphfcl.production.graph.place import FolderUse, work_folder
 from graphfcl.production.labels.history import Entry, History, now
 from graphfcl.production.model.codec import encode
-from graphfcl.production.model.erasure_plan import ErasurePlan, Erasures
+from graphfcl.production.model.manifests import (
+    ERASURE,
+    PRUNED,
+    VERSION,
+    Manifest,
+    chunks_of,
+    is_whole,
+    read_manifest,
+    read_pruned,
+)
 from graphfcl.production.model.parts import ModelParts, whole_number
 from graphfcl.production.model.stored_version import StoredVersion
-from graphfcl.production.model.wholeness import Wholeness
-from graphfcl.production.store.block_arrays import BlockArrays
-from graphfcl.production.store.damage import Damaged
-from graphfcl.production.store.locks import WriterLock
-from graphfcl.production.store.manifests import FORMAT, PRUNED, Manifest, Manifests, Newer, NotKept
-from graphfcl.production.store.objects import ObjectFolder, ReadCounter
+from graphfcl.production.store.checks import Damaged
+from graphfcl.production.store.database import Busy, Database
+from graphfcl.production.store.parts import Parts
+from graphfcl.runtime.files import file_lock, make_folder
 from graphfcl.version import __version__
 
 FITTING = "fitting"  # folder of what a fit has, until it is a model
-OWN_FOLDERS = ("versions", "objects", "cache", FITTING)  # those that only graphfcl writes to
 
 
-class Busy(InputError):
-    """Another process writes to the folder."""
+@dataclass(frozen=True)
+class Pruned:
+    """What a call removed: versions, and bytes of chunks. kept: versions that are left."""
+
+    versions: tuple[int, ...]
+    kept: tuple[int, ...]
+    freed: int
 
 
 class Versions:
-    """The versions of one model in a folder. counter: how many bytes were read of it.
+    """The versions of one model in a folder.
 
     use: what a user says anew about the graph folder of the model, if it has one.
     """
 
     def __init__(self, path: str | Path, use: FolderUse = FolderUse()) -> None:  # noqa: B008  # it is frozen
         self.path, self.use = Path(path), use
-        self.counter = ReadCounter()
-        self.manifests = Manifests(self.path, self.counter)
-        self.objects = ObjectFolder(self.path / "objects", self.counter)
-        self.arrays = BlockArrays(self.objects)
-        self.cache = VersionCache(self.path / "cache", self.counter)
-        self.lock = WriterLock(self.path)
-        self.erasures = Erasures(self.path, self.manifests, self.objects, self.cache, self.lock)
+        self.database = Database(self.path / "model.sqlite")
+        self.cache = VersionCache(self.path / "cache.sqlite")
+        self.stored = Parts(self.database)
 
     def is_at(self, path: str | Path) -> bool:
         """Whether this is the folder of a path."""
         return self.path.absolute() == Path(path).absolute()
 
+    def bytes_read(self) -> int:
+        """How many bytes were read of the folder."""
+        return self.database.bytes_read + self.cache.database.bytes_read
+
     # Reading
 
+    def pointer(self) -> tuple[int, str] | None:
+        """The newest version and its checksum; None if there is none."""
+        self._refuse_link()
+        with self._whole_file():
+            return self.database.newest(VERSION)
+
     def exists(self) -> bool:
-        """Whether there is a version that the pointer shows."""
-        return (self.path / "current").exists()
+        """Whether there is a version."""
+        return self.pointer() is not None
 
     def current(self) -> int:
         """The number of the newest version."""
-        return self._newest()[0]
+        newest = self.pointer()
+        if newest is None:
+            raise InputError(f"the model {self.path} does not exist: check the path.")
+        return newest[0]
+
+    def numbers(self, kind: str = VERSION) -> list[int]:
+        """Of all versions, whole or not, ascending; or of those that were pruned."""
+        with self._whole_file():
+            return self.database.numbers(kind)
 
     def shows(self, version: int) -> bool:
-        """Whether the pointer shows a version."""
+        """Whether a version is the newest."""
         try:
-            return self.manifests.pointer()[0] == version
-        except Damaged:
+            return self.current() == version
+        except InputError:
             return False
-
-    def _refuse_links(self) -> None:
-        """Folders of a model hold nothing that lies elsewhere: it would be written to and deleted there."""
-        for name in OWN_FOLDERS:
-            if (self.path / name).is_symlink():
-                raise InputError(
-                    f"{self.path / name} is a symbolic link, and a model keeps its files in its own folder: put a "
-                    "folder in its place (a link named cache may be deleted)."
-                )
-
-    def _newest(self) -> tuple[int, Manifest | None]:
-        """The newest version, and its manifest if that is whole."""
-        self._refuse_links()
-        self.refuse_lost_pointer()
-        if not self.exists():
-            raise InputError(f"the model {self.path} does not exist: check the path.")
-        try:
-            version, claimed = self.manifests.pointer()
-        except Damaged as error:
-            raise self._lost("is damaged") from error
-        try:
-            manifest = self.manifests.read(version)
-        except (Damaged, Newer):
-            return version, None  # said when it is read
-        if manifest["sha256"] != claimed:
-            if self.manifests.pointer()[0] != version:  # it moved on, and nodes were erased from the version before
-                return self._newest()
-            raise self._lost("is damaged, it does not fit the version it names")
-        return version, manifest
 
     def manifest(self, version: int) -> Manifest:
         """The verified manifest of a version."""
         version = whole_number(version, "the version", 3)
-        self._refuse_links()
-        path = self.manifests.path(version)
-        if not path.exists():
-            self._refuse_missing(version)
+        self._refuse_link()
         try:
-            return self.manifests.read(version)
+            return read_manifest(self.database, version)
         except Damaged as error:
-            raise self.damaged(version, f"{path.name} {error}") from error
+            raise self.damaged(version, str(error)) from error
 
     def load(self, version: int | None = None, *, device: str = "cpu") -> StoredVersion:
         """A version, the newest if none is named."""
-        number, manifest = self._newest() if version is None else (whole_number(version, "the version", 3), None)
-        manifest = manifest or self.manifest(number)
+        manifest = self.manifest(self.current() if version is None else version)
         return StoredVersion(
             self.path,
             manifest,
-            self.arrays,
+            self.stored,
             self.cache,
             refuse=lambda why: self._unreadable(manifest, why),
             device=device,
             use=self.use,
         )
 
-    def history(self, upto: int | None = None) -> list[Entry]:
-        """Every change, oldest first, with the version that holds it."""
-        entries: list[Entry] = []
+    def history(self, upto: int | None = None, *, after: int = 0) -> list[Entry]:
+        """Every change of versions after one and up to another, oldest first, with the version that holds it."""
         last = self.current() if upto is None else whole_number(upto, "the version", 3)
-        try:
-            pruned, gone = self.manifests.pruned()
-        except Damaged as error:
-            pruned, gone = 0, []
-            entries.append({"version": 0, "when": "", "what": "damaged", "error": f"{PRUNED} {error}"})
-        there = {number for number in self.manifests.numbers() if number <= last}
-        entries += [entry for entry in gone if entry["version"] not in there and entry["version"] <= last]
-        for number in sorted(there | set(range(pruned + 1, last + 1))):
-            try:
-                entries += [{**change, "version": number} for change in self.manifests.read(number)["changes"]]
-            except (Damaged, Newer) as error:
-                said = f"{self.manifests.path(number).name} {error}"
-                entries.append({"version": number, "when": "", "what": "damaged", "error": said})
+        there, entries = self.numbers(), list[Entry]()
+        for number in sorted({*self.numbers(PRUNED), *there}):
+            if after < number <= last:
+                try:
+                    changes = read_manifest(self.database, number)["changes"] if number in there else self._told(number)
+                except Damaged as error:
+                    changes = [{"when": "", "what": "damaged", "error": f"version {number}: {error}"}]
+                entries += [{**change, "version": number} for change in changes]
         return entries
+
+    def _told(self, number: int) -> list[Entry]:
+        return [{**change, "pruned": True} for change in read_pruned(self.database, number)]
 
     def stored_history(self, manifest: Manifest) -> History:
         """The history of a version, read when somebody looks at it."""
@@ -167,33 +153,32 @@ class Versions:
 
     # Damage
 
-    def refuse_lost_pointer(self) -> None:
-        """Versions without a pointer must not be written over."""
-        if self.exists() or not self.manifests.numbers():
-            return
-        if self._newest_whole():
-            raise self._lost("is missing")
-        raise InputError(
-            f"{self.path} holds versions of a model, but none of them is whole, and {self.path / 'current'} is "
-            "missing: choose another folder, or move this one away."
-        )
-
-    def _lost(self, how: str) -> InputError:
-        whole = self._newest_whole()
-        hint = (
-            f"`graphfcl rollback --model {self.path} {whole}` goes on from the last version that is whole"
-            if whole
-            else "no version of it is whole"
-        )
-        return InputError(f"{self.path / 'current'} {how}: {hint}.")
+    @contextmanager
+    def _whole_file(self) -> Iterator[None]:
+        try:
+            yield
+        except Damaged as error:
+            raise InputError(
+                f"{self.database.path} is damaged, {error}: put a copy of it in its place, or choose another folder."
+            ) from error
 
     def damaged(self, version: int, why: str) -> InputError:
         """The error that names a version, what is wrong with it, and where to go on."""
-        if not self.exists():
+        newest, there = self.pointer(), self.numbers()
+        if newest is None:
             return InputError(f"{self.path} holds no model any more: check the path.")
-        if not self.manifests.path(version).exists():
-            return InputError(f"{self.path}: version {version} was pruned while it was read: load the newest one.")
-        good = self._newest_whole(below=version)
+        if version not in there:
+            listed = f"`graphfcl history --model {self.path}` lists them"
+            if version in self.numbers(PRUNED):
+                return InputError(
+                    f"{self.path}: version {version} was pruned, what it consisted of is gone: choose one that is "
+                    f"kept; {listed}."
+                )
+            if not 0 < version <= newest[0]:
+                return InputError(f"{self.path} has no version {version}: {listed}.")
+        verified = set[str]()
+        before = (number for number in reversed(there) if number < version)
+        good = next((number for number in before if is_whole(self.database, number, verified)), 0)
         hint = (
             f"`graphfcl rollback --model {self.path} {good}` goes on from the last version before it that is whole"
             if good
@@ -204,83 +189,71 @@ class Versions:
     def _unreadable(self, manifest: Manifest, why: str) -> InputError:
         """The error of a version that was loaded, if what it consists of cannot be read."""
         number = manifest["version"]
-        with suppress(Damaged, Newer):
-            if self.manifests.path(number).exists() and self.manifests.read(number)["sha256"] != manifest["sha256"]:
+        with suppress(Damaged):
+            if read_manifest(self.database, number)["sha256"] != manifest["sha256"]:
                 return InputError(
                     f"{self.path}: nodes were erased from version {number} while it was read: load it again."
                 )
         return self.damaged(number, why)
 
-    def _refuse_missing(self, version: int) -> None:
-        listed = f"`graphfcl history --model {self.path}` lists them"
-        with suppress(Damaged):
-            if 0 < version <= self.manifests.pruned()[0]:
-                raise InputError(
-                    f"{self.path}: version {version} was pruned, what it consisted of is gone: choose one that is "
-                    f"kept; {listed}."
-                )
-        if self.exists() and 0 < version <= self.current():
-            path = self.manifests.path(version)
-            good = self._newest_whole(below=version)
-            hint = f"`graphfcl rollback --model {self.path} {good}` goes on" if good else "there is none before it"
-            raise InputError(f"{self.path}: version {version} is damaged, {path.name} is missing: {hint}.")
-        raise InputError(f"{self.path} has no version {version}: {listed}.")
-
-    def refuse_missing_files(self, version: int) -> None:
-        """Refuse to go on from a version of which a file is gone or has another length."""
+    def refuse_missing_chunks(self, version: int) -> None:
+        """Refuse to go on from a version of which a chunk is gone or has another length."""
         try:
-            cut = Wholeness(self.manifests, self.objects).cut_short(self.manifest(version))
+            for name, size in chunks_of(self.database, self.manifest(version)).items():
+                stored = self.database.chunk_size(name)
+                if stored is None or size not in (stored, -1):
+                    raise Damaged(f"its chunk {name[:12]} is {'missing' if stored is None else 'not whole'}")
         except Damaged as error:
             raise self.damaged(version, str(error)) from error
-        if cut:
-            there = (self.objects.path / cut[0]).is_file()
-            raise self.damaged(version, f"its file {cut[0]} {'is not whole' if there else 'is missing'}")
 
-    def _newest_whole(self, below: int | None = None) -> int:
-        """The newest version whose manifest and objects are all whole; 0 if there is none."""
-        check = Wholeness(self.manifests, self.objects)
-        numbers = [number for number in reversed(self.manifests.numbers()) if below is None or number < below]
-        return next((number for number in numbers if check.is_whole(number)), 0)
+    def _refuse_link(self) -> None:
+        """What lies elsewhere would be written to and deleted there; the database looks after its own files."""
+        if (self.path / FITTING).is_symlink():
+            raise InputError(
+                f"{self.path / FITTING} is a symbolic link, and a model keeps its files in its own folder: put a "
+                "folder in its place."
+            )
 
     # Writing
 
     @contextmanager
-    def writing(self, wait: float = 60.0) -> Iterator[ErasurePlan | None]:
+    def writing(self, wait: float = 60.0) -> Iterator[dict[str, Any] | None]:
         """Only one process writes at a time; another waits so many seconds, then it is refused.
 
-        Gives the erasure that another process left unfinished, if there was one: it is finished first.
+        The lock file says so as long as the context lasts, and SQLite's lock even if somebody removes it. What is not
+        committed in the end is undone. Gives the report of an erasure that was left unfinished: it is done first.
         """
-        self._refuse_links()
+        with self._lock(wait), self._whole_file():
+            try:
+                self.database.begin(wait)
+                if self.exists():  # the fit that made the model is done
+                    shutil.rmtree(self.path / FITTING, ignore_errors=True)
+                finished = self.finish_erasure()
+                self.database.begin(wait)
+                yield finished
+            finally:
+                self.database.rollback()
+
+    @contextmanager
+    def _lock(self, wait: float) -> Iterator[None]:
         with ExitStack() as stack:
             try:
-                ours = stack.enter_context(self.lock.hold(wait))
+                make_folder(self.path)
+                ours = stack.enter_context(file_lock(self.path / "lock", wait=wait))
             except OSError as error:
                 raise InputError(
                     f"{self.path} cannot be written ({error.strerror}): choose a folder that you may write to."
                 ) from error
             if not ours:
-                raise Busy(
-                    f"{self.path} is being changed by another process, for longer than {wait:g} s: try again later, or "
-                    "wait longer with --wait; nothing was changed."
-                )
-            self._sweep()
-            yield self.erasures.carry_out()
-
-    def _sweep(self) -> None:
-        """Remove what a killed writer left half done; nobody else writes here now. The cache has a lock of its own."""
-        for folder in ("objects", "versions", "."):
-            for path in (self.path / folder).glob(".*.tmp"):
-                with suppress(OSError):
-                    path.unlink()
-        if self.exists():  # the fit that made the model is done
-            shutil.rmtree(self.path / FITTING, ignore_errors=True)
+                raise Busy.waited(self.path, wait)
+            yield
 
     def refuse_unrelated(self, loaded: int | None) -> None:
         """A model may follow only the version that it was loaded from or saved as."""
-        there = self.current() if self.exists() else None
-        if there is not None and loaded != there:
+        newest = self.pointer()
+        if newest is not None and loaded != newest[0]:
             raise InputError(
-                f"{self.path} holds version {there} of a model, which this one was not loaded from: load it and "
+                f"{self.path} holds version {newest[0]} of a model, which this one was not loaded from: load it and "
                 "change it again, or save to another folder."
             )
 
@@ -291,78 +264,137 @@ class Versions:
 
         loaded: the version that the model was loaded from or saved as. request: kept with the last change.
         """
-        try:
-            parts.graph.write_place(self.path)
-            trees = encode(parts, self.arrays)
-        except Damaged as error:
-            raise NotKept(f"the model cannot be kept in {self.path}: {error}; nothing was changed.") from error
-        self.objects.flush()
         parent = loaded if self.exists() else None
-        number = 1 if parent is None else parent + 1
         entries = history.entries() if parent is None else history.unsaved()
-        before = 0 if parent is None else len(history) - len(entries)
         changes = [{key: value for key, value in entry.items() if key != "version"} for entry in entries]
         if request is not None:
             changes[-1]["request"] = request
-        return self._publish(
-            {
-                "format": FORMAT,
-                "version": number,
+        parts.graph.write_place(self.path)
+        with self.transaction():
+            stored = {name: self.stored.write(source) for name, source in encode(parts).items()}
+            manifest = {
+                "version": 1 if parent is None else parent + 1,
                 "parent": parent,
-                "trees": trees,
+                "parts": stored,
                 "values": {"method": parts.configuration.method},
-                "past": {"changes": before, "accuracy": history.last_accuracy()},
+                "past": {"changes": len(history) - len(entries), "accuracy": history.last_accuracy()},
                 "changes": changes,
             }
-        )
+            return self.put_manifest(manifest)
 
-    def _publish(self, said: Manifest) -> Manifest:
-        """Write the manifest of a version whose objects are there, then move the pointer."""
-        self.lock.check()
-        manifest = self.manifests.write({"graphfcl": __version__, "written": now(), **said})
-        self.lock.check()
-        self.manifests.point(manifest)
-        return manifest
+    def put_manifest(self, manifest: Manifest) -> Manifest:
+        """Write a manifest, within a transaction; it as it will be read."""
+        manifest = {"graphfcl": __version__, "written": now(), **manifest}
+        digest = self.database.put_document(VERSION, manifest["version"], manifest)
+        return {**manifest, "sha256": digest}
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """All that is written inside is committed at its end; after an error nothing is."""
+        try:
+            with self._whole_file():
+                self.database.begin()
+                yield
+                self.database.commit()
+        finally:
+            self.database.rollback()
 
     def rollback(self, version: int, *, wait: float = 60.0) -> int:
         """Write a new version equal to an old one; returns its number. Works also if newer versions are damaged."""
         version = whole_number(version, "the version", 3)
-        if not (self.path / "versions").is_dir():
-            raise InputError(f"{self.path} holds no model: check the path.")
+        self.refuse_nothing()
         with self.writing(wait):
-            return self.write_rollback(version)
+            return self.write_rollback(version)["version"]
 
-    def write_rollback(self, version: int, *, request: Entry | None = None) -> int:
+    def write_rollback(self, version: int, *, request: Entry | None = None) -> Manifest:
         """The same for a caller that holds the lock. request: kept with the change."""
         old = self.load(version)
         old.verify()
-        old.parts.graph.write_place(self.path)
-        number, before = self.after_newest()
         change: Entry = {"what": "rollback", "to": version, "when": now()}
         accuracy = self.stored_history(old.manifest).last_accuracy()
         if accuracy:
             change["accuracy"] = accuracy
         if request is not None:
             change["request"] = request
-        self._publish(
-            {
-                "format": FORMAT,
-                "version": number,
-                "parent": number - 1,
-                "trees": old.manifest["trees"],
-                "values": {"method": old.parts.configuration.method},
-                "past": {"changes": before, "accuracy": accuracy},
-                "changes": [change],
-            }
-        )
-        return number
+        old.parts.graph.write_place(self.path)
+        with self.transaction():
+            return self.put_manifest({**self.on_top(old, accuracy), "changes": [change]})
 
-    def after_newest(self) -> tuple[int, int]:
-        """The number of the next version, and how many changes there are before it, whatever is damaged."""
+    def on_top(self, old: StoredVersion, accuracy: dict[str, Any] | None) -> Manifest:
+        """The manifest of a version after the newest one that equals an old one, but for its changes."""
+        newest = self.current()
         try:
-            number, manifest = self._newest()
-        except InputError:
-            number, manifest = self.manifests.numbers()[-1], None
-        if manifest is None:
-            return number + 1, len(self.history(number))
-        return number + 1, len(self.stored_history(manifest))
+            before = len(self.stored_history(read_manifest(self.database, newest)))
+        except Damaged:
+            before = len(self.history(newest))
+        return {
+            "version": newest + 1,
+            "parent": newest,
+            "parts": old.manifest["parts"],
+            "values": {"method": old.parts.configuration.method},
+            "past": {"changes": before, "accuracy": accuracy},
+        }
+
+    # Removing
+
+    def prune(self, keep: int, *, wait: float = 60.0) -> Pruned:
+        """Keep the newest ``keep`` versions; the changes of the others stay, without the accuracy of single classes."""
+        if whole_number(keep, "the number of versions to keep", 3) < 1:
+            raise InputError(f"{keep} versions cannot be kept: keep at least 1.")
+        self.refuse_nothing()
+        with self.writing(wait):
+            there = self.numbers()
+            going, kept = there[:-keep], there[-keep:]
+            with self.transaction():
+                needed = self.needed(kept)
+                for number in going:
+                    changes = [_shortened(change) for change in self.history(number, after=number - 1)]
+                    self.database.put_document(PRUNED, number, {"changes": changes})
+                    self.database.delete_document(VERSION, number)
+                freed = self.database.keep_chunks(needed)
+            if freed:
+                with suppress(InputError):  # the room is used by the next versions then
+                    self.database.vacuum()
+            return Pruned(tuple(going), tuple(kept), freed)
+
+    def needed(self, versions: list[int]) -> set[str]:
+        """The chunks of some versions; an error if that cannot be told of one."""
+        needed = set[str]()
+        for number in versions:
+            try:
+                needed |= chunks_of(self.database, self.manifest(number)).keys()
+            except Damaged as error:
+                raise self.damaged(
+                    number, f"{error}, so nobody can say what it needs, and nothing was removed"
+                ) from error
+        return needed
+
+    def finish_erasure(self) -> dict[str, Any] | None:
+        """What is left to do once nodes were erased from all versions; the report of the erasure, None without one."""
+        if not self.database.numbers(ERASURE):
+            return None
+        report = self.database.document(ERASURE, 0)[0].get("report")
+        self.database.rollback()
+        self.cache.clear()
+        work = work_folder(self.path)
+        if work is not None and work.is_dir():  # what was computed of a graph folder may hold features of the nodes
+            from graphfcl.production.graph.work_files import clear_work
+
+            clear_work(work)
+        self.database.vacuum()
+        with self.transaction():
+            self.database.delete_document(ERASURE, 0)
+        return report if isinstance(report, dict) else None
+
+    def refuse_nothing(self) -> None:
+        """Refuse a folder without a model."""
+        if not self.exists():
+            raise InputError(f"{self.path} holds no model: check the path.")
+
+
+def _shortened(change: Entry) -> Entry:
+    accuracy = change.get("accuracy")
+    plain = {key: value for key, value in change.items() if key != "version"}
+    if not accuracy:
+        return plain
+    return {**plain, "accuracy": {key: value for key, value in accuracy.items() if key != "classes"}}

@@ -1,4 +1,4 @@
-"""How arrays and values lie in a folder: objects by checksum, arrays in blocks, trees, manifests, locks, the cache.
+"""How values and arrays lie in an SQLite file: documents, chunks by checksum, arrays in chunks. Needs no torch.
 
-Nothing here knows what a model is. Nothing needs torch, except where tensors are turned into arrays and back.
+Nothing here knows what a model is.
 """

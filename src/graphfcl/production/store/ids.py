@@ -1,46 +1,118 @@
-"""Ids of nodes in a tree: whole numbers, or text as UTF-8 bytes and lengths; no array as wide as the longest one."""
+"""Ids of nodes, whole numbers or text, as arrays of a part; and rows of nodes by their ids, out of a few chunks."""
 
+from bisect import bisect_right
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from graphfcl.production.store.block_arrays import BlockArrays, Index
-from graphfcl.production.store.damage import Damaged, need
+from graphfcl.graph.ids import text_array
+from graphfcl.production.store.checks import Damaged, need
+from graphfcl.production.store.parts import Part, StoredPart
 
 LONGEST = 1 << 20  # bytes of one id
+STEP = 1024  # ids between two of the fence
 
 
-def write_ids(arrays: BlockArrays, ids: np.ndarray | Sequence[str], cuts: np.ndarray) -> dict[str, Index]:
-    """Indexes of the arrays that hold some ids: int64, or any sequence of text. cuts: as in ``BlockArrays.write``."""
+def id_arrays(ids: np.ndarray | Sequence[str], name: str = "ids") -> dict[str, np.ndarray]:
+    """Arrays that hold ids: int64, or text as UTF-8 bytes and lengths, so that none is as wide as the longest id."""
     if isinstance(ids, np.ndarray) and ids.dtype.kind == "i":
-        return {"ids": arrays.write(ids.astype(np.int64, copy=False), cuts)}
-    texts = [str(text).encode("utf-8", "surrogatepass") for text in ids]
+        return {name: ids.astype(np.int64, copy=False)}
+    texts = [_bytes(str(text)) for text in ids]
     lengths = np.array([len(text) for text in texts], dtype=np.int32)
+    return {f"{name}.lengths": lengths, f"{name}.letters": np.frombuffer(b"".join(texts), dtype=np.uint8)}
+
+
+def id_cuts(arrays: dict[str, np.ndarray], cuts: np.ndarray, name: str = "ids") -> dict[str, np.ndarray]:
+    """Cuts of the arrays of :func:`id_arrays`. cuts: of the ids."""
+    if name in arrays:
+        return {name: cuts}
+    lengths = arrays[f"{name}.lengths"]
     ends = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
-    letters = np.frombuffer(b"".join(texts), dtype=np.uint8)
-    return {
-        "ids.lengths": arrays.write(lengths, cuts),
-        "ids.letters": arrays.write(letters, ends[np.asarray(cuts, dtype=np.int64).clip(max=len(texts))]),
-    }
+    return {f"{name}.lengths": cuts, f"{name}.letters": ends[cuts.clip(max=lengths.size)]}
 
 
-def read_ids(arrays: BlockArrays, indexes: dict[str, Any]) -> np.ndarray | list[str]:
-    """The reverse: an int64 array, or a list of text."""
-    if "ids" in indexes:
-        found = arrays.read(indexes["ids"])
-        need(found.dtype == np.int64 and found.ndim == 1, "its ids are no whole numbers")
-        return found
-    if not {"ids.lengths", "ids.letters"} <= indexes.keys():
-        raise Damaged("it lacks the ids of its nodes")
-    lengths, letters = arrays.read(indexes["ids.lengths"]), arrays.read(indexes["ids.letters"])
+def read_ids(part: Part, name: str = "ids") -> np.ndarray:
+    """The ids that :func:`id_arrays` took apart: int64, or text."""
+    if name in part.arrays:
+        ids = part.array(name)
+        need(ids.dtype == np.int64 and ids.ndim == 1, "its ids are no whole numbers")
+        return ids
+    lengths, letters = part.array(f"{name}.lengths"), part.array(f"{name}.letters")
     need(lengths.dtype == np.int32 and lengths.ndim == 1 and letters.dtype == np.uint8, "its ids are no text")
     need(bool(((lengths >= 0) & (lengths <= LONGEST)).all()), "an id has no length that can be")
     need(int(lengths.sum(dtype=np.int64)) == letters.size, "its ids are longer or shorter than they say")
     content = letters.tobytes()
-    ends = np.cumsum(lengths, dtype=np.int64).tolist()
-    starts = [0, *ends][:-1]
+    ends = [0, *np.cumsum(lengths, dtype=np.int64).tolist()]
     try:
-        return [content[start:end].decode("utf-8", "surrogatepass") for start, end in zip(starts, ends, strict=True)]
+        return text_array([content[start:end].decode("utf-8", "surrogatepass") for start, end in pairwise(ends)])
     except UnicodeDecodeError as error:
         raise Damaged("an id is no text") from error
+
+
+def lookup_part(ids: np.ndarray) -> Part:
+    """Ids in order, the row of each beside it, and a fence: the first id of every ``STEP`` ids."""
+    if ids.dtype.kind == "i":
+        order = np.argsort(ids, kind="stable")
+        keys = ids[order].astype(np.int64)
+        return Part({"fence": keys[::STEP].tolist()}, {"ids": keys, "rows": order.astype(np.int64)})
+    texts = [_bytes(str(text)) for text in ids]
+    order = np.array(sorted(range(len(texts)), key=texts.__getitem__), dtype=np.int64)
+    ordered = [texts[row] for row in order.tolist()]
+    ends = np.concatenate([[0], np.cumsum([len(text) for text in ordered], dtype=np.int64)]).astype(np.int64)
+    letters = np.frombuffer(b"".join(ordered), dtype=np.uint8)
+    return Part({"fence": [text.hex() for text in ordered[::STEP]]}, {"ends": ends, "letters": letters, "rows": order})
+
+
+class IdLookup:
+    """Finds ids exactly as they are stored."""
+
+    def __init__(self, part: StoredPart) -> None:
+        self._part, fence = part, part.value("fence")
+        need(isinstance(fence, list), "it has no fence")
+        self.of_numbers = all(type(key) is int for key in fence)
+        self._fence: list[Any] = fence if self.of_numbers else [bytes.fromhex(str(key)) for key in fence]
+
+    def find_all(self, wanted: Sequence[Any]) -> list[int] | None:
+        """The rows of some ids; None if no node has one of them. Every block is read once."""
+        keys = [_whole_number(each) if self.of_numbers else _bytes(str(each)) for each in wanted]
+        if any(key is None for key in keys) or (keys and not self._fence):
+            return None
+        by_block: dict[int, list[int]] = {}
+        for place, key in enumerate(keys):
+            by_block.setdefault(max(0, bisect_right(self._fence, key) - 1), []).append(place)
+        result = [0] * len(keys)
+        for block, places in by_block.items():
+            start, place_of = block * STEP, {key: place for place, key in enumerate(self._keys(block))}
+            rows = self._part.stored("rows").rows(start, start + len(place_of))
+            for place in places:
+                if keys[place] not in place_of:
+                    return None
+                result[place] = int(rows[place_of[keys[place]]])
+        return result
+
+    def _keys(self, block: int) -> list[Any]:
+        """The ids of a block, in order."""
+        start = block * STEP
+        if self.of_numbers:
+            array = self._part.stored("ids")
+            return array.rows(start, min(start + STEP, array.shape[0])).tolist()
+        array = self._part.stored("ends")
+        ends = array.rows(start, min(start + STEP + 1, array.shape[0])).tolist()
+        letters = self._part.stored("letters").rows(ends[0], ends[-1]).tobytes()
+        return [letters[low - ends[0] : high - ends[0]] for low, high in pairwise(ends)]
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
+
+
+def _whole_number(wanted: Any) -> int | None:
+    """The number that is meant, if it is written as numbers are: 7 or "7", but not "007"."""
+    text = str(wanted)
+    digits = text.removeprefix("-")
+    if len(text) > 20 or not (digits.isascii() and digits.isdigit()):
+        return None
+    number = int(text)
+    return number if str(number) == text and -(2**63) <= number < 2**63 else None

@@ -1,0 +1,68 @@
+"""Checks of content that somebody else may have written."""
+
+import json
+import math
+from itertools import chain
+from typing import Any
+
+DEEPEST = 40  # levels of lists and dictionaries in one another
+
+UNFIT = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    MemoryError,
+    OSError,
+    RecursionError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+)
+"""What code that was handed values of a wrong kind, size or shape may raise."""
+
+
+class Damaged(ValueError):
+    """Stored content does not fit together; says which and how."""
+
+
+def first_line(error: BaseException) -> str:
+    """What another library's error says, in a few words."""
+    text = str(error).strip()
+    return text.splitlines()[0][:120] if text else type(error).__name__
+
+
+def need(fits: bool, what: str) -> None:
+    """Refuse what does not fit."""
+    if not fits:
+        raise Damaged(what)
+
+
+def whole_number(value: Any, what: str, least: int = 0, most: int = 2**62) -> int:
+    """Return a value that must be a whole number in a range; true and false are none."""
+    if type(value) is not int or not least <= value <= most:
+        raise Damaged(f"{what} is no whole number from {least} to {most}")
+    return value
+
+
+def read_json(content: bytes) -> Any:
+    """Parse JSON; :class:`Damaged` if it is none, holds a number that is not finite, or is nested too deeply."""
+    try:
+        values = json.loads(content, parse_constant=_constant)
+    except RecursionError as error:
+        raise Damaged("it is nested too deeply") from error
+    except ValueError as error:  # that of the encoding among them
+        raise error if isinstance(error, Damaged) else Damaged("it is no JSON") from error
+    level = [values]
+    for _ in range(DEEPEST):
+        if math.inf in level or -math.inf in level:
+            raise Damaged("it holds a number that is not finite, such as Infinity or 1e999")
+        nested = [each for each in level if type(each) in (dict, list)]
+        level = list(chain.from_iterable(each.values() if type(each) is dict else each for each in nested))
+        if not level:
+            return values
+    raise Damaged("it is nested too deeply")
+
+
+def _constant(text: str) -> float:
+    raise Damaged(f"it holds the number {text}")

@@ -1,0 +1,379 @@
+"""One SQLite file: JSON documents by kind and number, and chunks of bytes by their SHA-256.
+
+A transaction is in the file as a whole or not at all, whoever is killed (rollback journal, flushed before it counts).
+Every row is verified by its checksum when it is read. The file may come from a stranger: its tables must be exactly
+these, there are no triggers and views, and a journal that names another file is refused before SQLite sees it.
+"""
+
+import hashlib
+import os
+import sqlite3
+import stat
+import threading
+import zlib
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from graphfcl.errors import InputError
+from graphfcl.production.store.checks import Damaged, need, read_json
+from graphfcl.runtime.files import canonical_json, make_folder
+
+FORMAT = 3
+TABLES = {
+    "document": "CREATE TABLE document (kind TEXT NOT NULL, number INTEGER NOT NULL, content BLOB NOT NULL, "
+    "sha256 BLOB NOT NULL, PRIMARY KEY (kind, number))",
+    "chunk": "CREATE TABLE chunk (sha256 BLOB NOT NULL PRIMARY KEY, size INTEGER NOT NULL, data BLOB NOT NULL)",
+}
+SCHEMA = [
+    row
+    for name, sql in TABLES.items()
+    for row in (("table", name, name, sql), ("index", f"sqlite_autoindex_{name}_1", name, None))
+]
+READING = ("trusted_schema=OFF", "cell_size_check=ON")
+WRITING = (
+    "secure_delete=ON",  # deleted content is overwritten with zeros
+    "temp_store=MEMORY",
+    "cache_size=-65536",  # KiB: readers wait for a writer only while it commits, unless it writes more than this
+)
+JOURNAL_MAGIC = bytes.fromhex("d9d505f920a163d7")
+LARGEST = 1 << 26  # bytes of a row, and of what it becomes when it is unpacked
+SAMPLE, WORTH = 1 << 14, 0.9  # bytes that show whether compressing is worth its time
+BUSY = 60.0  # seconds that a query waits while another process commits
+LONGEST_QUERY = 200  # million steps of SQLite's machine: a file from a stranger must not keep it for ever
+
+_TURNS: dict[str, threading.RLock] = defaultdict(threading.RLock)
+_FORKED: list[sqlite3.Connection] = []  # of the process that this one was forked from: neither used nor closed here
+
+
+class NotKept(InputError):
+    """A change makes something that no version can hold; nothing is wrong with the folder."""
+
+
+class Newer(InputError):
+    """A file of a format that this graphfcl does not know yet."""
+
+
+class Busy(InputError):
+    """Another process writes to the folder."""
+
+    @classmethod
+    def waited(cls, folder: Path, wait: float) -> "Busy":
+        """After so many seconds."""
+        return cls(
+            f"{folder} is being changed by another process, for longer than {wait:g} s: try again later, or wait "
+            "longer with --wait; nothing was changed."
+        )
+
+
+class Database:
+    """Such a file; it need not be there. bytes_read: of documents and chunks, so far.
+
+    lasting: whether a transaction survives a power cut. One that does not is quicker, and may leave a damaged file.
+
+    Threads may share it. Queries of one process on one file take turns: SQLite would let them overlap, and a writer of
+    another process would find no moment without a reader.
+    """
+
+    def __init__(self, path: Path, *, lasting: bool = True) -> None:
+        self.path, self._lasting = path, lasting
+        self.bytes_read = 0
+        self._uri, self._turn = path.absolute().as_uri(), _TURNS[os.path.abspath(path)]
+        self._connection: sqlite3.Connection | None = None
+        self._opened: tuple[int, ...] = ()  # process, device and inode that the connection is of
+        self._has_tables, self._ticks = False, 0
+        self._verified: set[bytes] = set()
+
+    # Documents
+
+    def numbers(self, kind: str) -> list[int]:
+        """Numbers of all documents of a kind, whole or not, ascending."""
+        rows = self._query("SELECT number FROM document WHERE kind = ? ORDER BY number", kind)
+        return [number for (number,) in rows if type(number) is int]
+
+    def newest(self, kind: str) -> tuple[int, str] | None:
+        """The highest number of a kind and the checksum of that document; None if there is no document."""
+        rows = self._query("SELECT number, sha256 FROM document WHERE kind = ? ORDER BY number DESC LIMIT 1", kind)
+        if not rows:
+            return None
+        (number, digest), *_ = rows
+        need(type(number) is int and type(digest) is bytes, "its list of versions is none")
+        return number, digest.hex()
+
+    def document(self, kind: str, number: int) -> tuple[dict[str, Any], str]:
+        """A document and its checksum, verified."""
+        rows = self._query("SELECT content, sha256 FROM document WHERE kind = ? AND number = ?", kind, number)
+        need(len(rows) == 1, "it is missing")
+        content, digest = rows[0]
+        need(
+            type(content) is bytes and digest == _digest(kind, number, content), "it has another checksum than it says"
+        )
+        self.bytes_read += len(content)
+        values = read_json(content)
+        need(isinstance(values, dict), "it lists nothing")
+        return values, digest.hex()
+
+    def put_document(self, kind: str, number: int, values: dict[str, Any]) -> str:
+        """Write a document; its checksum."""
+        content = canonical_json(values)
+        try:
+            read_json(content)
+        except Damaged as error:
+            raise NotKept(f"{self.path.parent} cannot keep the change, {error}; nothing was changed.") from error
+        if len(content) > LARGEST // 2:
+            raise NotKept(
+                f"{self.path.parent} cannot keep the change, which takes more than {LARGEST // 2:,} bytes to describe: "
+                "make it in several steps; nothing was changed."
+            )
+        digest = _digest(kind, number, content)
+        self._write("INSERT OR REPLACE INTO document VALUES (?, ?, ?, ?)", kind, number, content, digest)
+        return digest.hex()
+
+    def delete_document(self, kind: str, number: int) -> None:
+        self._write("DELETE FROM document WHERE kind = ? AND number = ?", kind, number)
+
+    # Chunks
+
+    def chunk(self, name: str) -> bytes:
+        """The content of a checksum, in hexadecimal digits."""
+        digest = bytes.fromhex(name)
+        rows = self._query("SELECT size, data FROM chunk WHERE sha256 = ?", digest)
+        need(len(rows) == 1, f"its chunk {name[:12]} is missing")
+        found = _unpacked(*rows[0])
+        need(hashlib.sha256(found).digest() == digest, f"its chunk {name[:12]} is damaged")
+        self.bytes_read += len(found)
+        self._verified.add(digest)
+        return found
+
+    def chunk_size(self, name: str) -> int | None:
+        """How many bytes a chunk has, without reading them; None if there is none of this name."""
+        rows = self._query("SELECT size FROM chunk WHERE sha256 = ?", bytes.fromhex(name))
+        return rows[0][0] if rows else None
+
+    def put_chunk(self, content: bytes) -> str:
+        """Store content unless it is there; its name."""
+        digest = hashlib.sha256(content).digest()
+        if self.chunk_size(digest.hex()) != len(content) or not self._is_whole(digest):
+            data = _packed(content) if self._lasting else content
+            self._write("INSERT OR REPLACE INTO chunk VALUES (?, ?, ?)", digest, len(content), data)
+        self._verified.add(digest)
+        return digest.hex()
+
+    def keep_chunks(self, names: set[str]) -> int:
+        """Delete all chunks but these; how many bytes they had."""
+        rows = self._query("SELECT sha256, length(data) FROM chunk")
+        going = [(digest, size) for digest, size in rows if type(digest) is not bytes or digest.hex() not in names]
+        for digest, _ in going:
+            self._write("DELETE FROM chunk WHERE sha256 = ?", digest)
+        return sum(size for _, size in going)
+
+    def _is_whole(self, digest: bytes) -> bool:
+        """Whether a chunk that is there holds what its name says; it is read once."""
+        try:
+            if digest not in self._verified:
+                self.chunk(digest.hex())
+        except Damaged:
+            return False
+        return True
+
+    # Transactions
+
+    def begin(self, wait: float = BUSY) -> None:
+        """Begin to write, as the only one, unless that was done already; an empty file gets its tables."""
+        with self._turn, self._errors(wait):
+            make_folder(self.path.parent)
+            connection = self._open(create=True)
+            if connection.in_transaction:
+                return
+            if self.path.stat().st_nlink > 1:
+                raise self._refused("the file has another name, a hard link, under which it would be changed, too")
+            durable = ("synchronous=EXTRA",) if self._lasting else ("journal_mode=MEMORY", "synchronous=OFF")
+            for setting in (*WRITING, *durable, f"busy_timeout={int(1000 * wait)}"):
+                connection.execute(f"PRAGMA {setting}")
+            try:
+                connection.execute("BEGIN IMMEDIATE")
+            finally:
+                connection.execute(f"PRAGMA busy_timeout={int(1000 * BUSY)}")
+            if not _has_tables(connection, self.path):  # nor has another process made them meanwhile
+                for sql in (*TABLES.values(), f"PRAGMA user_version={FORMAT}"):
+                    connection.execute(sql)
+            self._has_tables = True
+
+    def commit(self) -> None:
+        """Make what was written since :meth:`begin` last."""
+        self._write("COMMIT")
+
+    def rollback(self) -> None:
+        """Forget what was written since :meth:`begin`, if anything was and is not committed."""
+        with self._turn, suppress(sqlite3.Error):
+            if self._connection is not None and self._opened[0] == os.getpid() and self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+                self._has_tables = False  # they may have been made since
+
+    def vacuum(self) -> None:
+        """Write the file anew, without the room of what was deleted."""
+        self._write("VACUUM")
+
+    def size(self) -> int:
+        """Bytes of the file."""
+        try:
+            return self.path.stat().st_size
+        except OSError:
+            return 0
+
+    # SQLite
+
+    def _query(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
+        """All rows; none if there is no file, or one without tables."""
+        with self._turn:
+            try:
+                connection = self._open()
+                return connection.execute(sql, values).fetchall() if self._has_tables else []
+            except FileNotFoundError:
+                return []
+            except sqlite3.Error as error:
+                if _code(error) == sqlite3.SQLITE_BUSY:
+                    raise Busy(f"{self.path} is being written for longer than {BUSY:g} s: try again later.") from error
+                raise Damaged(f"SQLite cannot read it ({error})") from error
+            except OSError as error:
+                raise Damaged(f"it cannot be read ({error.strerror or error})") from error
+
+    def _write(self, sql: str, *values: Any) -> None:
+        with self._turn, self._errors(BUSY):
+            self._open().execute(sql, values)
+
+    @contextmanager
+    def _errors(self, wait: float) -> Iterator[None]:
+        """Around what writes."""
+        try:
+            yield
+        except sqlite3.Error as error:
+            if _code(error) == sqlite3.SQLITE_BUSY:
+                raise Busy.waited(self.path.parent, wait) from error
+            if _code(error) in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+                raise Damaged(f"SQLite cannot write it ({error})") from error
+            raise self._refused(str(error)) from error
+        except OSError as error:
+            raise self._refused(str(error.strerror or error)) from error
+
+    def _refused(self, why: str) -> InputError:
+        return InputError(
+            f"{self.path.parent} cannot be written ({why}): choose a folder with free space that you may write to; "
+            "nothing was changed."
+        )
+
+    def _open(self, *, create: bool = False) -> sqlite3.Connection:
+        """The connection of this process to the file that lies there now."""
+        self._ticks = 0
+        identity, connection = self._identity(), self._connection
+        if connection is None or self._opened != identity:
+            if connection is not None and self._opened[0] != identity[0]:
+                _FORKED.append(connection)
+            elif connection is not None and connection.in_transaction:
+                raise InputError(
+                    f"{self.path} was moved or replaced while it was being changed: check what lies there and try "
+                    "again; nothing was changed."
+                )
+            connection, self._has_tables = self._connect(create), False
+            self._connection, self._opened = connection, self._identity()
+        if not self._has_tables:
+            try:
+                self._has_tables = _has_tables(connection, self.path)
+            except (Damaged, InputError, sqlite3.Error):
+                self._connection = None
+                connection.close()
+                raise
+        return connection
+
+    def _identity(self) -> tuple[int, ...]:
+        """Process, device and inode; the process alone if there is no file."""
+        try:
+            there = self.path.lstat()
+        except FileNotFoundError:
+            return (os.getpid(),)
+        return os.getpid(), there.st_dev, there.st_ino
+
+    def _connect(self, create: bool) -> sqlite3.Connection:
+        refuse_files_beside(self.path)
+        if not create:
+            self.path.stat()  # FileNotFoundError if there is none
+        uri = f"{self._uri}?mode={'rwc' if create else 'rw'}"
+        connection = sqlite3.connect(uri, timeout=BUSY, isolation_level=None, check_same_thread=False, uri=True)
+        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LARGEST)
+        connection.set_progress_handler(self._tick, 1 << 20)
+        for setting in READING:
+            connection.execute(f"PRAGMA {setting}")
+        return connection
+
+    def _tick(self) -> bool:
+        """Whether a query takes so many steps that its file must have been made for that."""
+        self._ticks += 1
+        return self._ticks > LONGEST_QUERY
+
+
+def _has_tables(connection: sqlite3.Connection, path: Path) -> bool:
+    """Whether a file has the tables; False if it is empty, :class:`Damaged` if it has others."""
+    (number,), (mode,) = (connection.execute(f"PRAGMA {name}").fetchone() for name in ("user_version", "journal_mode"))
+    if number > FORMAT:
+        raise Newer(f"{path} has format {number}; this graphfcl reads {FORMAT}: use the graphfcl that wrote it.")
+    rows = connection.execute("SELECT type, name, tbl_name, sql FROM sqlite_schema LIMIT 9").fetchall()
+    if not rows and number == 0:
+        return False
+    need(number == FORMAT and rows == SCHEMA, "its tables are not those of a model")
+    need(mode in ("delete", "memory"), "it has no rollback journal")
+    return True
+
+
+def refuse_files_beside(path: Path) -> None:
+    """Refuse what SQLite would follow or believe without a question.
+
+    A rollback journal may end with the name of another file, which SQLite deletes when it has rolled back; graphfcl
+    writes no such journal.
+    """
+    for ending in ("", "-journal", "-wal", "-shm"):
+        name = f"{path}{ending}"
+        try:
+            mode = os.lstat(name).st_mode
+        except FileNotFoundError:
+            continue
+        if not stat.S_ISREG(mode):
+            raise InputError(
+                f"{name} is a symbolic link or no file, and a model keeps its files in its own folder: put the file "
+                "itself there."
+            )
+        if ending in ("-wal", "-shm"):
+            raise InputError(f"{name} was not written by graphfcl: remove it.")
+    journal = f"{path}-journal"
+    with suppress(FileNotFoundError), open(journal, "rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(0, size - 16))
+        if file.read()[8:] == JOURNAL_MAGIC:
+            raise InputError(f"{journal} names another file, which graphfcl never writes: remove it.")
+
+
+def _packed(content: bytes) -> bytes:
+    """Content as it is stored: compressed if that makes it shorter."""
+    sample = content[:SAMPLE]
+    shorter = zlib.compress(content, 1) if len(zlib.compress(sample, 1)) < WORTH * len(sample) else content
+    return shorter if len(shorter) < WORTH * len(content) else content
+
+
+def _unpacked(size: Any, data: Any) -> bytes:
+    """The reverse; nothing that could be a chunk if it is not of this size. Never makes more than that."""
+    if type(size) is not int or type(data) is not bytes or not len(data) <= size <= LARGEST:
+        return b""
+    if len(data) == size:
+        return data
+    with suppress(zlib.error):
+        return zlib.decompressobj().decompress(data, size)
+    return b""
+
+
+def _digest(kind: str, number: int, content: bytes) -> bytes:
+    return hashlib.sha256(f"{kind} {number}\n".encode() + content).digest()
+
+
+def _code(error: sqlite3.Error) -> int:
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF

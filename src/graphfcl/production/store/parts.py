@@ -1,0 +1,244 @@
+"""Parts of a version: plain values and named arrays. Arrays lie in chunks, which versions share if they are equal."""
+
+import math
+import re
+import weakref
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import accumulate
+from typing import Any
+
+import numpy as np
+
+from graphfcl.production.store.checks import Damaged, need, read_json, whole_number
+from graphfcl.production.store.database import Database, NotKept
+from graphfcl.runtime.files import canonical_json
+
+CHUNK = 1 << 20  # bytes of a chunk at most, as they are written
+LARGEST_CHUNK = 1 << 23  # and as they are read
+LARGEST_PART = 1 << 24  # bytes of its description: they become many more in memory
+DTYPES = ("|b1", "|i1", "|u1", "<i2", "<i4", "<i8", "<f2", "<f4", "<f8")
+AXES = 8
+KEPT = 16  # chunks of an array
+HEXADECIMAL = re.compile(r"[0-9a-f]*")
+FREE = 1 << 26  # bytes that any array may have
+SPREAD = 64  # times the bytes of the file that a larger one may have
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """values: whatever JSON can hold. arrays: by name.
+
+    cuts: of some arrays, the rows at which a chunk ends in any case, so that equal rows give equal chunks. chunk: bytes
+    of a chunk at most.
+    """
+
+    values: dict[str, Any] = field(default_factory=dict)
+    arrays: Mapping[str, np.ndarray] = field(default_factory=dict)
+    cuts: Mapping[str, np.ndarray] = field(default_factory=dict)
+    chunk: int = CHUNK
+
+    def value(self, name: str) -> Any:
+        """A value that must be there."""
+        if name not in self.values:
+            raise Damaged(f"it lacks the value {name!r}")
+        return self.values[name]
+
+    def array(self, name: str) -> np.ndarray:
+        """An array that must be there; the caller may write to it."""
+        if name not in self.arrays:
+            raise Damaged(f"it lacks the array {name!r}")
+        return self.arrays[name].copy()
+
+    def length(self, name: str) -> int:
+        """How many items a row of numbers has."""
+        return len(self.array(name))
+
+
+@dataclass(frozen=True, eq=False)
+class PartSource:
+    """A part that is made if it is not stored yet. made_of: objects that never change, which the part follows from."""
+
+    make: Callable[[], Part]
+    made_of: tuple[Any, ...] = ()
+
+
+class StoredPart(Part):
+    """A part of a version; arrays are read when somebody asks for them."""
+
+    def __init__(self, database: Database, name: str) -> None:
+        description = database.chunk(name)
+        need(len(description) <= LARGEST_PART, "the description of a part is too long")
+        stored = read_json(description)
+        if not isinstance(stored, dict) or not all(isinstance(stored.get(key), dict) for key in ("values", "arrays")):
+            raise Damaged("a part of it lists nothing")
+        indexes = {key: StoredArray(database, how) for key, how in stored["arrays"].items()}
+        super().__init__(stored["values"], indexes)  # type: ignore[arg-type]
+
+    def stored(self, name: str) -> "StoredArray":
+        """An array that is not read yet."""
+        if name not in self.arrays:
+            raise Damaged(f"it lacks the array {name!r}")
+        return self.arrays[name]  # type: ignore[return-value]
+
+    def array(self, name: str) -> np.ndarray:
+        return self.stored(name).read()
+
+    def length(self, name: str) -> int:
+        shape = self.stored(name).shape
+        need(len(shape) == 1, f"its {name} are no row of numbers")
+        return shape[0]
+
+    def chunks(self) -> dict[str, int]:
+        """Name and bytes of all chunks that its arrays lie in."""
+        return {name: size for array in self.arrays.values() for name, size in array.sizes()}  # type: ignore[attr-defined]
+
+
+class StoredArray:
+    """An array as ``{"dtype": "<f4", "shape": [n, d], "items": [of each chunk], "chunks": checksums in one text}``."""
+
+    def __init__(self, database: Database, description: Any) -> None:
+        self._database, self._description = database, description
+        self._kept: dict[int, np.ndarray] = {}  # a few chunks, for those who ask for rows again and again
+
+    @cached_property
+    def _checked(self) -> tuple[np.dtype[Any], tuple[int, ...], list[int], list[str]]:
+        """Type, shape, items and names of chunks."""
+        how = self._description
+        need(isinstance(how, dict) and how.get("dtype") in DTYPES, "an array has a type that is not known")
+        shape, items, names = how.get("shape"), how.get("items"), how.get("chunks")
+        need(isinstance(shape, list) and len(shape) <= AXES and isinstance(items, list), "an array has no shape")
+        dtype = np.dtype(how["dtype"])
+        most = LARGEST_CHUNK // dtype.itemsize
+        need(
+            all(type(each) is int and 0 < each <= most for each in items),
+            "the length of a chunk is none",
+        )
+        size = math.prod(whole_number(axis, "the shape of an array") for axis in shape)
+        need(size == sum(items), "the shape of an array and its chunks differ")
+        need(size > 0 or math.prod(axis for axis in shape if axis) < 2**62, "an array has a shape that is too large")
+        if not isinstance(names, str) or len(names) != 64 * len(items) or not HEXADECIMAL.fullmatch(names):
+            raise Damaged("an array has no list of chunks")
+        return dtype, tuple(shape), items, [names[start : start + 64] for start in range(0, len(names), 64)]
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self._checked[0]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self._checked[1]
+
+    def sizes(self) -> list[tuple[str, int]]:
+        """Name and bytes of each chunk."""
+        dtype, _, items, names = self._checked
+        return [(name, count * dtype.itemsize) for name, count in zip(names, items, strict=True)]
+
+    def read(self) -> np.ndarray:
+        """The whole array; :class:`Damaged` before more memory is taken than the file accounts for."""
+        dtype, shape, items, _ = self._checked
+        _refuse_thin_air(dtype.itemsize * sum(items), self._database.size())
+        flat, start = np.empty(sum(items), dtype), 0
+        for number, count in enumerate(items):
+            flat[start : start + count] = self._read_chunk(number)
+            start += count
+        return flat.reshape(shape)
+
+    def rows(self, start: int, end: int) -> np.ndarray:
+        """Some rows that follow each other, out of the chunks that hold them."""
+        need(len(self.shape) > 0 and 0 <= start <= end <= self.shape[0], "it has no such rows")
+        width = math.prod(self.shape[1:])
+        ends = self._ends
+        first, last = np.searchsorted(ends, [start * width, max(start, end) * width - 1], side="right").tolist()
+        blocks = [self._chunk(number) for number in range(first, min(last + 1, ends.size))] if end > start else []
+        before = int(ends[first - 1]) if first else 0
+        flat = np.concatenate(blocks) if len(blocks) > 1 else (blocks[0] if blocks else np.empty(0, self.dtype))
+        return flat[start * width - before : end * width - before].reshape(end - start, *self.shape[1:])
+
+    def take(self, rows: Iterable[int]) -> np.ndarray:
+        """Some rows."""
+        return np.concatenate([self.rows(0, 0), *(self.rows(row, row + 1) for row in rows)])
+
+    @cached_property
+    def _ends(self) -> np.ndarray:
+        return np.array(list(accumulate(self._checked[2])), dtype=np.int64)
+
+    def _chunk(self, number: int) -> np.ndarray:
+        if number not in self._kept:
+            while len(self._kept) >= KEPT:
+                self._kept.pop(next(iter(self._kept)), None)
+            self._kept[number] = self._read_chunk(number)
+        return self._kept[number]
+
+    def _read_chunk(self, number: int) -> np.ndarray:
+        dtype, _, items, names = self._checked
+        content = self._database.chunk(names[number])
+        need(len(content) == items[number] * dtype.itemsize, "a chunk has another length")
+        if dtype.kind == "b":
+            need(max(content) <= 1, "a truth value is neither 0 nor 1")
+        return np.frombuffer(content, dtype)
+
+
+class Parts:
+    """Writes parts to a database; one that it wrote or read before is known by the objects that it was made of."""
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+        self._known: dict[int, tuple[weakref.ref[Any], tuple[Any, ...], str]] = {}
+
+    def write(self, source: PartSource) -> str:
+        """Store a part unless it is there; its name."""
+        owner, *others = source.made_of or (None,)
+        ref, known, name = self._known.get(id(owner), (None, (), ""))
+        same = ref is not None and ref() is owner and all(a is b for a, b in zip(known, others, strict=True))
+        # A part that is there has all of its chunks: those that no version needs go together.
+        if not same or self.database.chunk_size(name) is None:
+            name = write_part(self.database, source.make())
+            self.remember(source.made_of, name)
+        return name
+
+    def remember(self, made_of: tuple[Any, ...], name: str) -> None:
+        """Let :meth:`write` know how objects that were read are stored."""
+        if made_of:
+            key = id(made_of[0])
+            forget = weakref.ref(made_of[0], lambda _: self._known.pop(key, None))
+            self._known[key] = (forget, made_of[1:], name)
+
+
+def write_part(database: Database, part: Part) -> str:
+    """Store a part; its name."""
+    try:
+        indexes = {name: _write(database, part, name) for name in part.arrays}
+        content = canonical_json({"values": part.values, "arrays": indexes})
+        read_json(content)  # what cannot be read again is not kept
+        need(len(content) <= LARGEST_PART, f"a list of its arrays and values is longer than {LARGEST_PART:,} bytes")
+    except Damaged as error:
+        raise NotKept(f"the model cannot be kept in {database.path.parent}: {error}; nothing was changed.") from error
+    return database.put_chunk(content)
+
+
+def _write(database: Database, part: Part, name: str) -> dict[str, Any]:
+    array = part.arrays[name]
+    plain = np.ascontiguousarray(array).reshape(array.shape)
+    plain = plain.astype(plain.dtype.newbyteorder("<"), copy=False)
+    if plain.dtype.str not in DTYPES:
+        raise TypeError(f"arrays of {plain.dtype} are not stored")
+    row, flat = math.prod(plain.shape[1:]), plain.reshape(-1)
+    size = row * plain.itemsize
+    step = row * (part.chunk // size) if 0 < size <= part.chunk else part.chunk // plain.itemsize
+    cuts = sorted({int(cut) * row for cut in part.cuts.get(name, ()) if 0 < int(cut) * row < flat.size})
+    names, items, start = [], [], 0
+    for end in (*cuts, flat.size):
+        for low in range(start, end, step):
+            high = min(low + step, end)
+            names.append(database.put_chunk(flat[low:high].tobytes()))
+            items.append(high - low)
+        start = end
+    _refuse_thin_air(plain.nbytes, plain.itemsize * sum(dict(zip(names, items, strict=True)).values()))
+    return {"dtype": plain.dtype.str, "shape": list(plain.shape), "items": items, "chunks": "".join(names)}
+
+
+def _refuse_thin_air(size: int, stored: int) -> None:
+    """One small chunk that is named a million times must not become an array of a terabyte."""
+    need(size <= FREE + SPREAD * stored, "an array repeats itself too often")

@@ -1,0 +1,175 @@
+"""One writer at a time, transactions, and a file that is replaced, forked or damaged."""
+
+import multiprocessing
+import os
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graphfcl import InputError
+from graphfcl.production.store.checks import Damaged
+from graphfcl.production.store.database import Busy, Database, NotKept
+from tests.production.crafting import CraftedDatabase
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Database:
+    database = Database(tmp_path / "model" / "model.sqlite")
+    database.begin()
+    database.put_document("version", 1, {"a": [1, None]})
+    database.commit()
+    return database
+
+
+def test_a_file_that_is_not_there_is_empty(tmp_path: Path) -> None:
+    database = Database(tmp_path / "none" / "model.sqlite")
+    assert database.numbers("version") == []
+    assert database.newest("version") is None
+    assert not (tmp_path / "none").exists()
+    with pytest.raises(Damaged, match="missing"):
+        database.chunk("0" * 64)
+
+
+def test_documents_and_chunks_come_back(database: Database) -> None:
+    database.begin()
+    name = database.put_chunk(b"content")
+    assert database.put_chunk(b"content") == name
+    database.put_document("version", 12, {"b": 2})
+    database.commit()
+    other = Database(database.path)
+    assert other.numbers("version") == [1, 12]
+    assert other.document("version", 1)[0] == {"a": [1, None]}
+    assert other.newest("version") == (12, other.document("version", 12)[1])
+    assert other.chunk(name) == b"content"
+    assert other.bytes_read == len(b"content") + len(b'{"a":[1,null]}') + len(b'{"b":2}')
+
+
+def test_what_is_not_committed_is_undone(database: Database) -> None:
+    database.begin()
+    name = database.put_chunk(b"content")
+    database.put_document("version", 2, {})
+    assert Database(database.path).numbers("version") == [1], "others do not see it"
+    database.rollback()
+    assert database.numbers("version") == [1]
+    assert database.chunk_size(name) is None
+    database.begin()
+    assert database.put_chunk(b"content") == name
+    database.commit()
+    assert database.chunk(name) == b"content", "it is written again"
+
+
+def test_a_chunk_that_is_damaged_is_written_again(database: Database) -> None:
+    database.begin()
+    name = database.put_chunk(b"content")
+    database.commit()
+    CraftedDatabase(database.path).query("UPDATE chunk SET data = ?", b"CONTENT")
+    other = Database(database.path)
+    with pytest.raises(Damaged, match="is damaged"):
+        other.chunk(name)
+    other.begin()
+    assert other.put_chunk(b"content") == name
+    other.commit()
+    assert other.chunk(name) == b"content"
+
+
+def test_rows_in_the_place_of_others_are_damaged(database: Database) -> None:
+    database.begin()
+    database.put_document("version", 2, {})
+    database.commit()
+    crafted = CraftedDatabase(database.path)
+    crafted.query("UPDATE document SET number = 3 WHERE number = 1")
+    with pytest.raises(Damaged, match="checksum"):
+        database.document("version", 3)
+    crafted.query("UPDATE document SET kind = 'pruned' WHERE number = 2")
+    with pytest.raises(Damaged, match="checksum"):
+        database.document("pruned", 2)
+
+
+def test_what_cannot_be_read_again_is_not_written(database: Database) -> None:
+    database.begin()
+    with pytest.raises(NotKept, match="NaN"):
+        database.put_document("version", 2, {"x": float("nan")})
+    database.rollback()
+
+
+def _hold(path: str, ready: Any, done: Any) -> None:
+    Database(Path(path)).begin(5)
+    ready.set()
+    done.wait(30)
+
+
+@pytest.mark.parametrize("how", ["ends", "is killed"])
+def test_a_second_writer_waits_or_is_told(database: Database, how: str) -> None:
+    context = multiprocessing.get_context("fork")
+    ready, done = context.Event(), context.Event()
+    holder = context.Process(target=_hold, args=(str(database.path), ready, done))
+    holder.start()
+    assert ready.wait(30)
+    with pytest.raises(Busy, match=r"changed by another process, for longer than 0\.2 s"):
+        database.begin(0.2)
+    assert database.numbers("version") == [1], "readers do not wait"
+    done.set() if how == "ends" else holder.kill()
+    database.begin(20)
+    holder.join()
+    database.rollback()
+
+
+def test_a_file_that_is_replaced_is_opened_again(database: Database, tmp_path: Path) -> None:
+    other = Database(tmp_path / "other.sqlite")
+    other.begin()
+    other.put_document("version", 7, {})
+    other.commit()
+    os.replace(other.path, database.path)
+    assert database.numbers("version") == [7]
+    database.begin()
+    database.path.rename(tmp_path / "moved")
+    (tmp_path / "moved").rename(tmp_path / "away")
+    database.path.write_bytes((tmp_path / "away").read_bytes())
+    with pytest.raises(InputError, match="moved or replaced"):
+        database.put_document("version", 8, {})
+    database.rollback()
+
+
+def test_a_forked_process_has_a_connection_of_its_own(database: Database) -> None:
+    database.begin()
+    database.put_document("version", 2, {})
+    process = os.fork()
+    if process == 0:
+        os._exit(0 if database.numbers("version") == [1] else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) == 0
+    database.commit()
+    assert database.numbers("version") == [1, 2]
+
+
+def _read_for_ever(path: str, done: Any) -> None:
+    def read() -> None:
+        while not done.is_set():
+            Database(Path(path)).numbers("version")
+
+    threads = [threading.Thread(target=read) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def test_threads_that_read_do_not_keep_a_writer_waiting(database: Database) -> None:
+    """SQLite lets a thread in while another one of its process reads, whoever waits to write."""
+    context = multiprocessing.get_context("fork")
+    done = context.Event()
+    reader = context.Process(target=_read_for_ever, args=(str(database.path), done))
+    reader.start()
+    time.sleep(0.3)
+    start = time.perf_counter()
+    for number in range(2, 12):
+        database.begin(10)
+        database.put_document("version", number, {})
+        database.commit()
+    seconds = time.perf_counter() - start
+    done.set()
+    reader.join()
+    assert reader.exitcode == 0
+    assert seconds < 20
