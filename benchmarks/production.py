@@ -122,6 +122,6 @@ def main() -> None:
     stream = make_stream(graph, protocol, seed=0, track="open")
     start = time.perf_counter()
     model = fitted(stream)
-    report("fit on debian, rehearsal included", time.perf_counter() - start, "s", "-", True)
+    report("fit on debian, calibration run included", time.perf_counter() - start, "s", "-", True)
     speed(model, stream)
     growth(model)

@@ -76,7 +76,7 @@ def test_few_shot_classes_soften_temperatures_by_their_share() -> None:
 
 
 def test_the_threshold_keeps_supports_that_were_left_out() -> None:
-    """Their energies are higher than those of validation nodes; what the rehearsal saw above them is added."""
+    """Their energies are higher than those of validation nodes; what the calibration run saw above them is added."""
     scores, labels = drawn(7, 400)
     weights = {"energy": 1.0}
     left_scores = scores[300:350] - 4.0
@@ -179,7 +179,7 @@ def test_the_limit_of_few_shot_classes_is_never_below_that_of_the_others() -> No
     assert calibration.sets(probabilities, few, 0.9).tolist() == [[True, True, True], [True, True, False]]
 
 
-def test_sets_are_larger_where_the_rehearsal_saw_larger_misses() -> None:
+def test_sets_are_larger_where_the_calibration_run_saw_larger_misses() -> None:
     scores, labels = drawn(9, 500)
     taught = HeldOutResult(few_misses=tuple(np.minimum(1, LEVELS + 0.5).tolist()))
     calibration, readings = Calibration(taught).recalibrated(answered(scores, labels, 500))

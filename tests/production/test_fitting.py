@@ -1,4 +1,4 @@
-"""What a fit makes of few labels, and of a rehearsal that fails."""
+"""What a fit makes of few labels, and of a calibration run that fails."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ def test_classes_with_few_labels_are_learned_too() -> None:
     assert (model.predict(members("class-09")) == "class-09").mean() > 0.3
 
 
-def test_a_rehearsal_that_fails_is_said_and_the_fit_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_calibration_run_that_fails_is_said_and_the_fit_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     from graphfcl.methods.proto import ProtoGcn
 
     plain = ProtoGcn.fit

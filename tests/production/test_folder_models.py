@@ -540,7 +540,7 @@ def test_a_fit_that_was_stopped_goes_on(graph: GraphFolder, tmp_path: Path) -> N
 
 
 @pytest.mark.long
-def test_a_rehearsal_that_was_stopped_leaves_nothing_behind(graph: GraphFolder, tmp_path: Path) -> None:
+def test_a_calibration_run_that_was_stopped_leaves_nothing_behind(graph: GraphFolder, tmp_path: Path) -> None:
     def run(work: str, progress: Progress, *, resume: bool) -> set[str]:
         checkpoints = FitCheckpoints(tmp_path / f"fitting {work}", resume=resume)
         there = graph.with_resources(Resources(tmp_path / work, 4 << 30))

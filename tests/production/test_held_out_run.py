@@ -1,4 +1,4 @@
-"""What a rehearsal teaches, with a learner whose answers are known beforehand."""
+"""What a calibration run teaches, with a learner whose answers are known beforehand."""
 
 from dataclasses import replace
 from typing import Any
@@ -27,7 +27,7 @@ class Told(Learner):
         self.truth, self.names, self.wrong = truth, names, wrong
         self.asked = 0
 
-    def rehearsal(self) -> Learner:
+    def calibration_learner(self) -> Learner:
         return Told(self.truth, self.names, self.wrong)
 
     def fit(self, base: BaseSession, progress: Any = SILENT, encoders: Any = NO_STORE) -> None:
@@ -51,7 +51,7 @@ class Told(Learner):
         return scores
 
 
-def rehearsed(wrong: dict[int, float]) -> tuple[HeldOutResult, dict[str, float]]:
+def run(wrong: dict[int, float]) -> tuple[HeldOutResult, dict[str, float]]:
     graph = random_graph(0, [EACH] * CLASSES)
     nodes = np.arange(graph.node_count)
     visible = VisibleGraph(nodes=nodes, adjacency=graph.adjacency, features=graph.features)
@@ -67,15 +67,15 @@ def held_out() -> list[int]:
 
 
 def test_classes_that_are_right_as_often_as_others_change_no_temperature() -> None:
-    found, _ = rehearsed({})
+    found, _ = run({})
     assert abs(found.few_heat) < 0.15
     assert found.few_share == pytest.approx(len(held_out()) / CLASSES)
     assert found.few_excess is None, "this learner cannot leave a support out"
 
 
 def test_few_shot_classes_that_err_more_often_soften_temperatures_and_widen_sets() -> None:
-    usual, _ = rehearsed({})
-    found, _ = rehearsed(dict.fromkeys(held_out(), 0.5))
+    usual, _ = run({})
+    found, _ = run(dict.fromkeys(held_out(), 0.5))
     assert found.few_heat > usual.few_heat + 0.3
     assert found.few_misses is not None
     assert usual.few_misses is not None
@@ -83,7 +83,7 @@ def test_few_shot_classes_that_err_more_often_soften_temperatures_and_widen_sets
 
 
 def test_nodes_of_classes_that_are_held_out_are_told_by_what_tells_them() -> None:
-    found, separations = rehearsed({})
+    found, separations = run({})
     assert separations["energy"] > 0.95
     assert separations["all"] >= 0.95
     assert found.weights["energy"] > 0

@@ -318,11 +318,11 @@ class Learner(ABC):
         """
         return False
 
-    def rehearsal(self) -> Learner | None:
-        """A new learner that a model rehearses with, fitted to base classes alone; None if the method needs others to
-        train on, and a fit rehearses with a learner like any other.
+    def calibration_learner(self) -> Learner | None:
+        """Make the learner of the calibration run, which is fitted to base classes alone.
 
-        What this fitted learner chose is fixed in it, and what no label touched may be shared with it.
+        What this fitted learner chose is fixed in it, and what depends on no label may be shared with it. None if the
+        method needs further classes to train on: the calibration run then takes a learner with the same settings.
         """
         return None
 

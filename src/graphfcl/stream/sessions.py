@@ -26,7 +26,7 @@ class BaseSession:
     train, validation: node numbers; ``train_labels``, ``validation_labels``: their columns.
     validation_columns: pseudo-novel classes to hold out of meta-training and validate on.
     pseudo_novel_tasks: the pseudo-novel columns in tasks of N.
-    way, shot: the N and K of the sessions to come, which pseudo-incremental training rehearses.
+    way, shot: the N and K of the sessions to come, which pseudo-incremental training imitates.
     """
 
     base_classes: tuple[str, ...]

@@ -451,14 +451,14 @@ def test_every_candidate_is_tried_once_with_its_own_features_around(monkeypatch:
     assert all(candidate.hop_weight == hop_weight for candidate, hop_weight in tried)
 
 
-def test_a_rehearsal_shares_the_graph_and_no_embedding() -> None:
+def test_a_calibration_run_shares_the_graph_and_no_embedding() -> None:
     stream = stream_of()
     learner = find_method("anchor").make(QUICK, seed=0)
     assert isinstance(learner, Anchor)
     learner.fit(stream.base)
     visible = stream.base.visible_graph
     learner.scores(visible, visible.nodes)
-    again = learner.rehearsal()
+    again = learner.calibration_learner()
     assert isinstance(again, Anchor)
     inputs = again.cache.inputs(visible)
     assert inputs is learner.cache.inputs(visible)

@@ -91,9 +91,9 @@ def test_no_encoder_is_made_for_propagated_features(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_rehearsing_learner_has_the_same_choice_fixed(name: str) -> None:
+def test_a_calibration_learner_has_the_same_choice_fixed(name: str) -> None:
     learner = fitted(name, stream_of().base, margin=0.0)
-    other = learner.rehearsal()
+    other = learner.calibration_learner()
     assert other is not None
     assert other._candidates() == [learner.choice]
 

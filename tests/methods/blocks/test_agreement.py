@@ -1,4 +1,4 @@
-"""ANCHOR answers the same in memory and on disk: probabilities, explanations, drawn vectors, rehearsals."""
+"""ANCHOR answers the same in memory and on disk: probabilities, explanations, drawn vectors, calibration runs."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -106,10 +106,10 @@ def test_explanations_and_drawn_vectors_agree(tmp_path: Path, how: str, monkeypa
         np.testing.assert_allclose(adds, again, atol=0.01)
 
 
-def test_rows_scores_without_and_rehearsals_agree(tmp_path: Path) -> None:
+def test_rows_scores_without_and_calibration_run_agree(tmp_path: Path) -> None:
     changes = {**HOW["smoothing"], "encoder_input": "hops"}
     (on_disk, there), (in_memory, here) = pair(tmp_path, sample(NUMBERS, weighted=True), changes)
-    rows, without, rehearsed = [], [], []
+    rows, without, calibrated = [], [], []
     for learner, stream in ((on_disk, there), (in_memory, here)):
         learner.fit(stream.base)
         base, visible = stream.base, stream.base.visible_graph
@@ -120,10 +120,10 @@ def test_rows_scores_without_and_rehearsals_agree(tmp_path: Path) -> None:
         left_out = learner.scores_without(visible, some, train, none)
         assert left_out is not None
         without.append(left_out)
-        other = learner.rehearsal()
+        other = learner.calibration_learner()
         assert other is not None
         other.fit(base)
-        rehearsed.append(other.scores(visible, base.validation))
+        calibrated.append(other.scores(visible, base.validation))
     np.testing.assert_allclose(rows[0], rows[1], atol=2e-3)
     np.testing.assert_allclose(without[0], without[1], atol=0.05)
-    assert_agree([rehearsed[0]], [rehearsed[1]])
+    assert_agree([calibrated[0]], [calibrated[1]])

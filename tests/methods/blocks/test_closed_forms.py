@@ -52,7 +52,7 @@ def test_scores_are_those_of_memory(tmp_path: Path, name: str, track: str, words
 
 @pytest.mark.parametrize("name", METHODS)
 def test_what_production_needs_is_that_of_memory(tmp_path: Path, name: str) -> None:
-    """Restated labels, scores without a node, vectors of some nodes, and the learner of a rehearsal."""
+    """Restated labels, scores without a node, vectors of some nodes, and the learner of a calibration run."""
     folder = folder_of(random_graph(600), tmp_path / "graph")
     streams = (stream_of(folder, tmp_path / "work"), loaded_stream(folder, tmp_path))
     found = []
@@ -67,7 +67,7 @@ def test_what_production_needs_is_that_of_memory(tmp_path: Path, name: str) -> N
         results.append(learner.scores(visible, nodes))
         left_out = (supports[0][:2], supports[1][:2])
         results.append(learner.scores_without(visible, left_out, train, supports))
-        other = learner.rehearsal()
+        other = learner.calibration_learner()
         assert other is not None
         other.fit(base)
         assert other.chosen() == learner.chosen()

@@ -134,7 +134,7 @@ class Anchor(EncoderLearner[NodeTables]):
         wanted = self.settings.encoder_input
         self.known.encoder_input = "hops" if wanted == "graph" and inputs.whole is None else wanted
         shape = (inputs.feature_count, inputs.node_count, len(base.classes))
-        basis = self.known.frame.get("basis")  # a rehearsal has that of the fitted learner
+        basis = self.known.frame.get("basis")  # a learner of the calibration run has that of the fitted learner
         rank = None if basis is None else basis.shape[1]
         self._first_shape = first_layer_shape(self.settings, self.known.encoder_input, *shape, rank=rank)
         super()._start(base, inputs)
@@ -335,7 +335,7 @@ class Anchor(EncoderLearner[NodeTables]):
         self.known.restate_head(tables, x, train, self.settings, self.seed)
         return True
 
-    def rehearsal(self) -> Learner | None:
+    def calibration_learner(self) -> Learner | None:
         """One without a head, whose encoder is trained for a few epochs alone; basis and neighbourhood are those of
         this one.
 

@@ -354,7 +354,7 @@ class ClosedFormLearner(EncoderLearner[NodeTables]):
         self._hold(self._with(self._nobody(self._width), inputs, _joined(train, supports), len(self.classes_)))
         return True
 
-    def rehearsal(self) -> Learner | None:
+    def calibration_learner(self) -> Learner | None:
         """One with the same choice."""
         return type(self)(replace(self.settings, **self.choice), seed=self.seed, device=self.device)
 

@@ -292,7 +292,7 @@ class FolderModelGraph:
     @contextmanager
     def cleared(self, lock: SharedLock | None, remember: Callable[[str, Any], Any]) -> Iterator[None]:
         """What was there before is remembered: a computation that goes on after a kill clears what it left before."""
-        before = set(remember("before the rehearsal", sorted(path.name for path in self.work.iterdir())))
+        before = set(remember("before the calibration run", sorted(path.name for path in self.work.iterdir())))
         yield
         with ExitStack() as stack:
             if lock is None or not stack.enter_context(lock.alone()):

@@ -56,10 +56,10 @@ def run_held_out(
     """The result of a held-out run, and the AUROC of each measure in it; empty if no class can be held out.
 
     base: session 0 of the model. fitted: its learner. another: one with the same settings that is not fitted, for
-    methods that have no :meth:`Learner.rehearsal` of their own. They hold out a fifth of the pseudo-novel classes, as
+    methods without a :meth:`Learner.calibration_learner`. They hold out a fifth of the pseudo-novel classes, since
     they need some to train on; the others hold out all.
     """
-    own = fitted.rehearsal()
+    own = fitted.calibration_learner()
     learner = another if own is None else own
     base = base if own is None else all_held_out(base)
     validation = ValidationSessions.draw(base, learner.seed)
@@ -73,8 +73,8 @@ def run_held_out(
         columns = draw_validation_columns(pseudo_novel, reduced.way, learner.seed + 1)
         start = replace(reduced, validation_columns=columns)
     try:
-        checkpoints.restore("rehearsal", learner)
-        learner.fit(start, checkpoints.watching("rehearsal", progress, HELD_OUT), encoders)
+        checkpoints.restore("calibration", learner)
+        learner.fit(start, checkpoints.watching("calibration", progress, HELD_OUT), encoders)
     except DivergenceError as error:
         warnings.warn(
             f"the held-out calibration run failed ({error}) Thresholds of classes that are learned later "
