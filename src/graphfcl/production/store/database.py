@@ -143,7 +143,7 @@ class Database:
         need(len(rows) == 1, f"its chunk {name[:12]} is missing")
         found = _unpacked(*rows[0])
         need(hashlib.sha256(found).digest() == digest, f"its chunk {name[:12]} is damaged")
-        self.bytes_read += len(found)
+        self.bytes_read += len(rows[0][1])
         self._verified.add(digest)
         return found
 
