@@ -6,6 +6,7 @@ import resource
 import shutil
 import signal
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -296,7 +297,9 @@ def test_copies_taken_during_writes_are_whole_or_said_to_be_damaged(folder: Path
     whole = 0
     try:
         for number in range(40):
-            copy = Path(shutil.copytree(folder, tmp_path / f"copy {number}", ignore_dangling_symlinks=True))
+            copy = tmp_path / f"copy {number}"
+            with suppress(shutil.Error):  # a journal that is gone before it is copied
+                shutil.copytree(folder, copy)
             try:
                 model = read(copy)
                 assert len(model.predict()) == 500
