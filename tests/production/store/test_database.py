@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+import signal
 import threading
 import time
 from pathlib import Path
@@ -142,6 +143,27 @@ def test_a_forked_process_has_a_connection_of_its_own(database: Database) -> Non
     assert os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) == 0
     database.commit()
     assert database.numbers("version") == [1, 2]
+
+
+def test_a_process_that_is_forked_during_a_query_does_not_wait_for_it(database: Database) -> None:
+    held, done = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with database._turn:
+            held.set()
+            done.wait()
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    held.wait()
+    process = os.fork()
+    if process == 0:
+        signal.alarm(20)  # ends a child that waits
+        os._exit(0 if database.numbers("version") == [1] else 1)
+    status = os.waitpid(process, 0)[1]
+    done.set()
+    thread.join()
+    assert os.waitstatus_to_exitcode(status) == 0
 
 
 def _read_for_ever(path: str, done: Any) -> None:

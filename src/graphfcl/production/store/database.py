@@ -45,6 +45,7 @@ BUSY = 60.0  # seconds that a query waits while another process commits
 LONGEST_QUERY = 200  # million steps of SQLite's machine: a file from a stranger must not keep it for ever
 
 _TURNS: dict[str, threading.RLock] = defaultdict(threading.RLock)
+os.register_at_fork(after_in_child=_TURNS.clear)  # a thread that has no copy in the child may hold one of them
 _FORKED: list[sqlite3.Connection] = []  # of the process that this one was forked from: neither used nor closed here
 
 
@@ -80,7 +81,7 @@ class Database:
     def __init__(self, path: Path, *, lasting: bool = True) -> None:
         self.path, self._lasting = path, lasting
         self.bytes_read = 0
-        self._uri, self._turn = path.absolute().as_uri(), _TURNS[os.path.abspath(path)]
+        self._uri, self._place = path.absolute().as_uri(), os.path.abspath(path)
         self._connection: sqlite3.Connection | None = None
         self._opened: tuple[int, ...] = ()  # process, device and inode that the connection is of
         self._has_tables, self._ticks = False, 0
@@ -224,6 +225,10 @@ class Database:
             return 0
 
     # SQLite
+
+    @property
+    def _turn(self) -> threading.RLock:
+        return _TURNS[self._place]
 
     def _query(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
         """All rows; none if there is no file, or one without tables."""
