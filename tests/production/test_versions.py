@@ -5,6 +5,7 @@ import re
 import resource
 import shutil
 import signal
+import stat
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -212,8 +213,10 @@ def test_a_folder_that_cannot_be_written(folder: Path) -> None:
     nobody = 65534
     for place in (folder, *folder.iterdir()):
         place.chmod(0o555 if place.is_dir() else 0o444)
-    for parent in list(folder.parents)[:3]:
-        parent.chmod(0o755)
+    for parent in folder.parents:  # how many are private depends on the number of test processes
+        mode = stat.S_IMODE(parent.stat().st_mode)
+        if mode & 0o055 != 0o055:
+            parent.chmod(mode | 0o055)
     before = everything(folder)
 
     def work() -> None:

@@ -7,7 +7,7 @@ of nodes that are gone are never given again.
 """
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from graphfcl.production.labels.label_store import LabelRole
 from graphfcl.production.model.codec import encode
 from graphfcl.production.model.manifests import ERASURE, PRUNED, Manifest, is_whole, read_pruned
 from graphfcl.production.model.versions import Versions
-from graphfcl.production.store.checks import Damaged
+from graphfcl.production.store.checks import Damaged, need
 
 ID_LISTS = ("agreed", "known", "nodes")  # keys of an entry that may hold a list of ids
 OPTIONAL = ("agreed", "known", "statements", "conflicts")  # keys that are left out where they would be empty
@@ -51,6 +51,7 @@ class Erased:
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> "Erased":
         """The reverse of ``dataclasses.asdict``, by way of JSON."""
+        need(values.keys() == {each.name for each in fields(cls)}, "its report of an erasure is none")
         plain: dict[str, Any] = {key: tuple(v) if isinstance(v, list) else v for key, v in values.items()}
         return cls(**plain)
 

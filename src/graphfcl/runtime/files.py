@@ -136,8 +136,13 @@ def file_lock(path: str | Path, *, wait: float | None = None) -> Iterator[bool]:
 
     wait: seconds to wait for another process; 0 asks once, None waits for ever. The lock goes with the process.
     """
-    with open(path, "ab") as lock:
+    with open(path, "ab", opener=_open_itself) as lock:
         yield _locked(lock.fileno(), Path(path), wait)
+
+
+def _open_itself(path: str, flags: int) -> int:
+    """Open a file, neither what a link names nor the end of a pipe that nobody reads. Windows has neither flag."""
+    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0), 0o666)
 
 
 class SharedLock:
@@ -160,7 +165,7 @@ def open_lock(path: Path) -> BinaryIO:
     """The file of a lock in a work folder, which is made if need be."""
     try:
         make_folder(path.parent)
-        return open(path, "ab")
+        return open(path, "ab", opener=_open_itself)
     except OSError as error:
         raise InputError(
             f"the work folder {path.parent} cannot be written ({error.strerror or error}): name one that you may write "

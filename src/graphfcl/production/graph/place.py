@@ -145,7 +145,7 @@ def _whole(given: Any, otherwise: int) -> int:
 
 def _read(model: Path) -> dict[str, Any]:
     try:
-        said = json.loads((model / PLACE).read_bytes())
-    except (OSError, ValueError):
+        place = json.loads((model / PLACE).read_bytes()) if (model / PLACE).is_file() else {}  # and no pipe
+    except (OSError, ValueError, RecursionError):
         return {}
-    return said if isinstance(said, dict) else {}
+    return place if isinstance(place, dict) else {}

@@ -69,7 +69,12 @@ def find_answers(work: Path, version: str, rows: int, columns: int) -> ModelAnsw
 
 
 def clear_work(work: Path) -> None:
-    """Delete everything computed from a model's graph, which may hold features of erased nodes."""
+    """Delete everything computed from a model's graph, which may hold features of erased nodes.
+
+    A folder in which graphfcl never computed is left alone, whatever a model names.
+    """
+    if work.is_symlink() or not (work / COMPUTING).is_file():
+        return
     with alone_in(work):
         for path in work.glob("answers-*.json"):
             path.unlink(missing_ok=True)

@@ -207,7 +207,7 @@ def _decode_tensors(part: Part) -> "dict[str, torch.Tensor]":
 
     brain = part.value("bfloat16")
     need(isinstance(brain, list) and all(name in part.arrays for name in brain), "it has a tensor of an unknown type")
-    tensors = {name: torch.from_numpy(part.array(name)) for name in part.arrays}
+    tensors = {name: torch.from_numpy(array) for name, array in part.all_arrays().items()}
     need(all(tensors[name].dtype == torch.int16 for name in brain), "it has a tensor of an unknown type")
     return tensors | {name: tensors[name].view(torch.bfloat16) for name in brain}
 

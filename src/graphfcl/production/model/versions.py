@@ -131,18 +131,22 @@ class Versions:
     def history(self, upto: int | None = None, *, after: int = 0) -> list[Entry]:
         """Every change of versions after one and up to another, oldest first, with the version that holds it."""
         last = self.current() if upto is None else whole_number(upto, "the version", 3)
-        there, entries = self.numbers(), list[Entry]()
-        for number in sorted({*self.numbers(PRUNED), *there}):
+        there, entries = set(self.numbers()), list[Entry]()
+        for number in sorted(there.union(self.numbers(PRUNED))):
             if after < number <= last:
-                try:
-                    changes = read_manifest(self.database, number)["changes"] if number in there else self._told(number)
-                except Damaged as error:
-                    changes = [{"when": "", "what": "damaged", "error": f"version {number}: {error}"}]
-                entries += [{**change, "version": number} for change in changes]
+                entries += [
+                    {**change, "version": number} for change in self._changes(number, pruned=number not in there)
+                ]
         return entries
 
-    def _told(self, number: int) -> list[Entry]:
-        return [{**change, "pruned": True} for change in read_pruned(self.database, number)]
+    def _changes(self, number: int, *, pruned: bool = False) -> list[Entry]:
+        """The changes of one version."""
+        try:
+            if pruned:
+                return [{**change, "pruned": True} for change in read_pruned(self.database, number)]
+            return read_manifest(self.database, number)["changes"]
+        except Damaged as error:
+            return [{"when": "", "what": "damaged", "error": f"version {number}: {error}"}]
 
     def stored_history(self, manifest: Manifest) -> History:
         """The history of a version, read when somebody looks at it."""
@@ -348,7 +352,7 @@ class Versions:
             with self.transaction():
                 needed = self.needed(kept)
                 for number in going:
-                    changes = [_shortened(change) for change in self.history(number, after=number - 1)]
+                    changes = [_shortened(change) for change in self._changes(number)]
                     self.database.put_document(PRUNED, number, {"changes": changes})
                     self.database.delete_document(VERSION, number)
                 freed = self.database.keep_chunks(needed)
@@ -377,11 +381,18 @@ class Versions:
         self.database.rollback()
         self.cache.clear()
         work = work_folder(self.path)
-        if work is not None and work.is_dir():  # what was computed of a graph folder may hold features of the nodes
+        if work is not None:  # what was computed of a graph folder may hold features of the nodes
             from graphfcl.production.graph.work_files import clear_work
 
             clear_work(work)
-        self.database.vacuum()
+        try:
+            self.database.vacuum()
+        except InputError as error:
+            raise InputError(
+                f"{self.path}: the nodes are erased from all versions, but the file could not be written anew without "
+                f"the room they took ({error.__cause__ or error}): free some space; the next command that changes the "
+                "model finishes it."
+            ) from error
         with self.transaction():
             self.database.delete_document(ERASURE, 0)
         return report if isinstance(report, dict) else None

@@ -10,6 +10,7 @@ import os
 import sqlite3
 import stat
 import threading
+import weakref
 import zlib
 from collections import defaultdict
 from collections.abc import Iterator
@@ -41,12 +42,31 @@ WRITING = (
 JOURNAL_MAGIC = bytes.fromhex("d9d505f920a163d7")
 LARGEST = 1 << 26  # bytes of a row, and of what it becomes when it is unpacked
 SAMPLE, WORTH = 1 << 14, 0.9  # bytes that show whether compressing is worth its time
+ROW = 8  # bytes that a row takes at least
 BUSY = 60.0  # seconds that a query waits while another process commits
 LONGEST_QUERY = 200  # million steps of SQLite's machine: a file from a stranger must not keep it for ever
 
 _TURNS: dict[str, threading.RLock] = defaultdict(threading.RLock)
-os.register_at_fork(after_in_child=_TURNS.clear)  # a thread that has no copy in the child may hold one of them
-_FORKED: list[sqlite3.Connection] = []  # of the process that this one was forked from: neither used nor closed here
+_DATABASES: weakref.WeakSet["Database"] = weakref.WeakSet()
+
+
+def _leave_to_the_parent() -> None:
+    """Let a forked process begin without locks and connections.
+
+    A thread that holds a lock has no copy here. To close a connection would end the transaction of the parent, so
+    connections are never freed.
+    """
+    import ctypes
+
+    _TURNS.clear()
+    for database in list(_DATABASES):
+        if database._connection is not None:
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(database._connection))
+            database._connection = None
+
+
+if hasattr(os, "register_at_fork"):  # Windows does not fork
+    os.register_at_fork(after_in_child=_leave_to_the_parent)
 
 
 class NotKept(InputError):
@@ -83,9 +103,10 @@ class Database:
         self.bytes_read = 0
         self._uri, self._place = path.absolute().as_uri(), os.path.abspath(path)
         self._connection: sqlite3.Connection | None = None
-        self._opened: tuple[int, ...] = ()  # process, device and inode that the connection is of
+        self._opened: tuple[int, ...] = ()  # device and inode that the connection is of
         self._has_tables, self._ticks = False, 0
         self._verified: set[bytes] = set()
+        _DATABASES.add(self)
 
     # Documents
 
@@ -133,7 +154,8 @@ class Database:
         return digest.hex()
 
     def delete_document(self, kind: str, number: int) -> None:
-        self._write("DELETE FROM document WHERE kind = ? AND number = ?", kind, number)
+        deleted = self._write("DELETE FROM document WHERE kind = ? AND number = ?", kind, number)
+        need(deleted == 1, "SQLite does not find a row that it lists")
 
     # Chunks
 
@@ -164,11 +186,12 @@ class Database:
 
     def keep_chunks(self, names: set[str]) -> int:
         """Delete all chunks but these; how many bytes they had."""
-        rows = self._query("SELECT sha256, length(data) FROM chunk")
-        going = [(digest, size) for digest, size in rows if type(digest) is not bytes or digest.hex() not in names]
-        for digest, _ in going:
-            self._write("DELETE FROM chunk WHERE sha256 = ?", digest)
-        return sum(size for _, size in going)
+        self._write("REINDEX")  # a damaged index could hide chunks
+        rows = self._query("SELECT rowid, sha256, length(data) FROM chunk")
+        going = [(row, size) for row, digest, size in rows if type(digest) is not bytes or digest.hex() not in names]
+        for row, _ in going:
+            need(self._write("DELETE FROM chunk WHERE rowid = ?", row) == 1, "SQLite does not find a row that it lists")
+        return sum(size or 0 for _, size in going)
 
     def _is_whole(self, digest: bytes) -> bool:
         """Whether a chunk that is there holds what its name says; it is read once."""
@@ -209,12 +232,13 @@ class Database:
     def rollback(self) -> None:
         """Forget what was written since :meth:`begin`, if anything was and is not committed."""
         with self._turn, suppress(sqlite3.Error):
-            if self._connection is not None and self._opened[0] == os.getpid() and self._connection.in_transaction:
+            if self._connection is not None and self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
                 self._has_tables = False  # they may have been made since
 
     def vacuum(self) -> None:
-        """Write the file anew, without the room of what was deleted."""
+        """Write the file anew, without the room of what was deleted; the copy is in a temporary file meanwhile."""
+        self._write("PRAGMA temp_store=FILE")
         self._write("VACUUM")
 
     def size(self) -> int:
@@ -235,9 +259,16 @@ class Database:
         with self._turn:
             try:
                 connection = self._open()
-                return connection.execute(sql, values).fetchall() if self._has_tables else []
+                if not self._has_tables:
+                    return []
+                most = 1000 + self.size() // ROW
+                rows = connection.execute(sql, values).fetchmany(most + 1)
+                need(len(rows) <= most, "it lists more rows than fit into it")
+                return rows
             except FileNotFoundError:
                 return []
+            except OverflowError as error:
+                raise Damaged("it has no row of such a number") from error
             except sqlite3.Error as error:
                 if _code(error) == sqlite3.SQLITE_BUSY:
                     raise Busy(f"{self.path} is being written for longer than {BUSY:g} s: try again later.") from error
@@ -245,9 +276,10 @@ class Database:
             except OSError as error:
                 raise Damaged(f"it cannot be read ({error.strerror or error})") from error
 
-    def _write(self, sql: str, *values: Any) -> None:
+    def _write(self, sql: str, *values: Any) -> int:
+        """How many rows were written."""
         with self._turn, self._errors(BUSY):
-            self._open().execute(sql, values)
+            return self._open().execute(sql, values).rowcount
 
     @contextmanager
     def _errors(self, wait: float) -> Iterator[None]:
@@ -262,6 +294,8 @@ class Database:
             raise self._refused(str(error)) from error
         except OSError as error:
             raise self._refused(str(error.strerror or error)) from error
+        except OverflowError as error:
+            raise self._refused("there is no room for further versions") from error
 
     def _refused(self, why: str) -> InputError:
         return InputError(
@@ -274,15 +308,15 @@ class Database:
         self._ticks = 0
         identity, connection = self._identity(), self._connection
         if connection is None or self._opened != identity:
-            if connection is not None and self._opened[0] != identity[0]:
-                _FORKED.append(connection)
-            elif connection is not None and connection.in_transaction:
+            if connection is not None and connection.in_transaction:
                 raise InputError(
                     f"{self.path} was moved or replaced while it was being changed: check what lies there and try "
                     "again; nothing was changed."
                 )
             connection, self._has_tables = self._connect(create), False
             self._connection, self._opened = connection, self._identity()
+        elif not connection.in_transaction:
+            refuse_journal(self.path)
         if not self._has_tables:
             try:
                 self._has_tables = _has_tables(connection, self.path)
@@ -293,12 +327,12 @@ class Database:
         return connection
 
     def _identity(self) -> tuple[int, ...]:
-        """Process, device and inode; the process alone if there is no file."""
+        """Device and inode; nothing if there is no file."""
         try:
             there = self.path.lstat()
         except FileNotFoundError:
-            return (os.getpid(),)
-        return os.getpid(), there.st_dev, there.st_ino
+            return ()
+        return there.st_dev, there.st_ino
 
     def _connect(self, create: bool) -> sqlite3.Connection:
         refuse_files_beside(self.path)
@@ -332,11 +366,7 @@ def _has_tables(connection: sqlite3.Connection, path: Path) -> bool:
 
 
 def refuse_files_beside(path: Path) -> None:
-    """Refuse what SQLite would follow or believe without a question.
-
-    A rollback journal may end with the name of another file, which SQLite deletes when it has rolled back; graphfcl
-    writes no such journal.
-    """
+    """Refuse links, pipes and write-ahead logs, which SQLite would follow, and some journals."""
     for ending in ("", "-journal", "-wal", "-shm"):
         name = f"{path}{ending}"
         try:
@@ -350,7 +380,14 @@ def refuse_files_beside(path: Path) -> None:
             )
         if ending in ("-wal", "-shm"):
             raise InputError(f"{name} was not written by graphfcl: remove it.")
+    refuse_journal(path)
+
+
+def refuse_journal(path: Path) -> None:
+    """Refuse a journal that names another file: SQLite deletes that once it has rolled back. graphfcl writes none."""
     journal = f"{path}-journal"
+    if not os.path.lexists(journal):
+        return
     with suppress(FileNotFoundError), open(journal, "rb") as file:
         size = file.seek(0, os.SEEK_END)
         file.seek(max(0, size - 16))

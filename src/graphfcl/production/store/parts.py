@@ -55,6 +55,10 @@ class Part:
         """How many items a row of numbers has."""
         return len(self.array(name))
 
+    def all_arrays(self) -> dict[str, np.ndarray]:
+        """All arrays; the caller may write to them."""
+        return {name: self.array(name) for name in self.arrays}
+
 
 @dataclass(frozen=True, eq=False)
 class PartSource:
@@ -67,6 +71,8 @@ class PartSource:
 class StoredPart(Part):
     """A part of a version; arrays are read when somebody asks for them."""
 
+    _database: Database
+
     def __init__(self, database: Database, name: str) -> None:
         description = database.chunk(name)
         need(len(description) <= LARGEST_PART, "the description of a part is too long")
@@ -75,6 +81,7 @@ class StoredPart(Part):
             raise Damaged("a part of it lists nothing")
         indexes = {key: StoredArray(database, how) for key, how in stored["arrays"].items()}
         super().__init__(stored["values"], indexes)  # type: ignore[arg-type]
+        object.__setattr__(self, "_database", database)
 
     def stored(self, name: str) -> "StoredArray":
         """An array that is not read yet."""
@@ -89,6 +96,11 @@ class StoredPart(Part):
         shape = self.stored(name).shape
         need(len(shape) == 1, f"its {name} are no row of numbers")
         return shape[0]
+
+    def all_arrays(self) -> dict[str, np.ndarray]:
+        sizes = [size for name in self.arrays for _, size in self.stored(name).sizes()]
+        _refuse_thin_air(sum(sizes), self._database.size())
+        return super().all_arrays()
 
     def chunks(self) -> dict[str, int]:
         """Name and bytes of all chunks that its arrays lie in."""
@@ -139,7 +151,10 @@ class StoredArray:
         """The whole array; :class:`Damaged` before more memory is taken than the file accounts for."""
         dtype, shape, items, _ = self._checked
         _refuse_thin_air(dtype.itemsize * sum(items), self._database.size())
-        flat, start = np.empty(sum(items), dtype), 0
+        try:
+            flat, start = np.empty(sum(items), dtype), 0
+        except MemoryError as error:
+            raise Damaged("an array of it does not fit into memory") from error
         for number, count in enumerate(items):
             flat[start : start + count] = self._read_chunk(number)
             start += count
