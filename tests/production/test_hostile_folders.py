@@ -1,5 +1,6 @@
 """Folders from a stranger, with right checksums: one sentence each, exit code 2, bounded memory and time."""
 
+import json
 import os
 import struct
 import time
@@ -316,6 +317,39 @@ def test_a_write_ahead_log_is_refused(crafted: CraftedFolder) -> None:
         connection.execute("PRAGMA journal_mode=DELETE")
     (crafted.folder / "model.sqlite-wal").write_bytes(b"x" * 100)
     refused(crafted, "model.sqlite-wal", "remove it")
+
+
+def test_an_erasure_that_was_never_begun_clears_no_foreign_folder(crafted: CraftedFolder, tmp_path: Path) -> None:
+    foreign = tmp_path / "foreign"
+    (foreign / "graph-1").mkdir(parents=True)
+    (foreign / "graph-1" / "file").write_text("mine")
+    (foreign / "answers-1.json").write_text("mine")
+    place = {"beside": str(foreign), "full": str(foreign)}
+    (crafted.folder / "graph.json").write_text(json.dumps({"work": place}))
+    crafted.write_document("erasure", 0, b'{"report":{}}')
+    ModelFolder(crafted.folder).prune(1)
+    assert (foreign / "graph-1" / "file").read_text() == (foreign / "answers-1.json").read_text() == "mine"
+
+
+def test_pipes_and_links_beside_a_model_are_neither_followed_nor_waited_for(
+    crafted: CraftedFolder, tmp_path: Path
+) -> None:
+    lock = crafted.folder / "lock"
+    lock.unlink(missing_ok=True)
+    os.mkfifo(crafted.folder / "graph.json")
+    os.mkfifo(lock)
+    with pytest.raises(InputError, match="cannot be written"):
+        ModelFolder(crafted.folder).rollback(1)
+    lock.unlink()
+    lock.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(InputError, match="cannot be written"):
+        ModelFolder(crafted.folder).rollback(1)
+    assert not (tmp_path / "elsewhere").exists()
+
+
+def test_a_version_of_a_number_that_is_too_large_is_none(crafted: CraftedFolder) -> None:
+    with pytest.raises(InputError, match="has no version"):
+        ModelFolder(crafted.folder).rollback(10**20)
 
 
 def test_a_journal_that_names_another_file_deletes_nothing(crafted: CraftedFolder, tmp_path: Path) -> None:

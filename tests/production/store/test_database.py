@@ -3,6 +3,7 @@
 import multiprocessing
 import os
 import signal
+import sqlite3
 import threading
 import time
 from pathlib import Path
@@ -164,6 +165,54 @@ def test_a_process_that_is_forked_during_a_query_does_not_wait_for_it(database: 
     done.set()
     thread.join()
     assert os.waitstatus_to_exitcode(status) == 0
+
+
+def test_a_forked_process_that_ends_leaves_the_transaction_of_its_parent(database: Database) -> None:
+    database.begin()
+    database.put_document("version", 2, {"a": "b" * 10_000})
+    process = os.fork()
+    if process == 0:
+        database._connection = None  # as at the end of an interpreter, which frees what nothing else holds
+        os._exit(0)
+    os.waitpid(process, 0)
+    assert Path(f"{database.path}-journal").exists()
+    database.commit()
+    assert Database(database.path).numbers("version") == [1, 2]
+
+
+def test_chunks_that_a_damaged_index_hides_are_deleted(database: Database) -> None:
+    database.begin()
+    name = database.put_chunk(b"a feature of somebody")
+    database.commit()
+    with sqlite3.connect(database.path) as connection:
+        sql = "SELECT rootpage FROM sqlite_schema WHERE name = 'sqlite_autoindex_chunk_1'"
+        (page,) = connection.execute(sql).fetchone()
+    connection.close()
+    content = bytearray(database.path.read_bytes())
+    place = content.index(bytes.fromhex(name), 4096 * (page - 1))
+    content[place + 31] ^= 1
+    database.path.write_bytes(content)
+    again = Database(database.path)
+    again.begin()
+    again.keep_chunks(set())
+    again.commit()
+    assert b"somebody" not in database.path.read_bytes()
+
+
+def test_numbers_that_no_row_has(database: Database) -> None:
+    with pytest.raises(Damaged, match="no row"):
+        database.document("version", 10**20)
+    database.begin()
+    with pytest.raises(InputError, match="no room"):
+        database.put_document("version", 2**63, {})
+    database.rollback()
+
+
+def test_a_journal_that_appears_later_is_inspected(database: Database) -> None:
+    assert database.numbers("version") == [1]
+    Path(f"{database.path}-journal").write_bytes(b"\0" * 512 + bytes.fromhex("d9d505f920a163d7"))
+    with pytest.raises(InputError, match="names another file"):
+        database.numbers("version")
 
 
 def _read_for_ever(path: str, done: Any) -> None:

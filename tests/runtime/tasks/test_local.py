@@ -17,7 +17,7 @@ from graphfcl.runtime.tasks.contract import Package
 from graphfcl.runtime.tasks.worker import own_package
 from tests.runtime.tasks.samples import dies, has_a_fault, products, refuses, slow_for_the_first, square, threads, where
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 @pytest.fixture(scope="module")
