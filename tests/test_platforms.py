@@ -70,4 +70,4 @@ def test_every_module_is_imported_and_a_model_is_saved_with_the_locks_of_windows
 @pytest.mark.long
 def test_without_any_locks_a_model_works_in_memory_and_saving_says_why_not(tmp_path: Path) -> None:
     out = run(MISSING + FIT + NO_LOCKS, tmp_path)
-    assert "model cannot be locked, because this Python has no file locks" in out
+    assert "model/lock cannot be locked, because this Python has no file locks" in out
