@@ -367,7 +367,7 @@ def test_killed_anywhere_all_versions_have_the_nodes_or_none_has(two: Path, clea
             done = ModelFolder(folder).erase([GONE, TRAINED])
             assert (done.nodes, done.versions, done.version) == (2, (5, 6), 7)
         _check_done(folder, clean)
-        shutil.rmtree(folder)
+        shutil.rmtree(folder, ignore_errors=True)  # a thread of a model may still write its cache
     assert outcomes[6] > 10
     assert outcomes[7] >= 3
 

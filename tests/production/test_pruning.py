@@ -106,7 +106,7 @@ def test_killed_anywhere_nothing_that_is_kept_is_lost(five: Path, tmp_path: Path
         ModelFolder(folder).prune(2)
         assert told(folder) == before
         assert stored_chunks(folder) == stored_chunks(clean), "the next call finishes the work"
-        shutil.rmtree(folder)
+        shutil.rmtree(folder, ignore_errors=True)  # a thread of a model may still write its cache
     assert codes.count(9) > 10, "there were many moments"
 
 

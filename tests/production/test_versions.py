@@ -127,7 +127,7 @@ def test_a_flipped_bit_anywhere_is_said_or_harmless(folder: Path, tmp_path: Path
             found.wait()
         except InputError as error:
             said += str(error).count("\n") == 0
-        shutil.rmtree(copy)
+        shutil.rmtree(copy, ignore_errors=True)  # a thread of the model may still write its cache
     assert said > 20
 
 
@@ -309,7 +309,7 @@ def test_copies_taken_during_writes_are_whole_or_said_to_be_damaged(folder: Path
                 whole += 1
             except InputError:
                 pass  # a damaged copy is refused
-            shutil.rmtree(copy)
+            shutil.rmtree(copy, ignore_errors=True)  # a thread of the model may still write its cache
     finally:
         os.kill(process, signal.SIGKILL)
         os.waitpid(process, 0)
