@@ -4,6 +4,8 @@ import hashlib
 import json
 import shutil
 import sqlite3
+import time
+import tracemalloc
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -11,8 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
+from graphfcl import GraphClassifier, InputError, ModelFolder
 from graphfcl.runtime.files import canonical_json
+from tests.cli.command import assert_one_sentence, graphfcl_inside
 
 
 @contextmanager
@@ -127,3 +132,30 @@ class CraftedFolder(CraftedDatabase):
         """Have an array in a part."""
         index = self.index_of(array)
         self.change_part(part, lambda stored: stored["arrays"].update({name: index}))
+
+
+def refused(folder: CraftedFolder, *words: str) -> None:
+    """Refused in one sentence by everything that reads it, in a moment and in little memory."""
+    start = time.perf_counter()
+    tracemalloc.start()
+    try:
+        with pytest.raises(InputError) as caught:
+            GraphClassifier.load(folder.folder).prediction_columns()
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert "\n" not in str(caught.value)
+    for word in words:
+        assert word in str(caught.value)
+    assert peak < 300e6, f"it took {peak / 1e6:.0f} MB"
+    assert time.perf_counter() - start < 10
+    with pytest.raises(InputError), ModelFolder(folder.folder).editing():
+        raise AssertionError("it was opened to be changed")
+    done = graphfcl_inside("predict", "--model", folder.folder, "--out", folder.folder / "out.csv")
+    assert_one_sentence(done, *words)
+
+
+def stored_versions(folder: Path) -> list[Any]:
+    """All documents of versions."""
+    sql = "SELECT * FROM document WHERE kind = 'version' ORDER BY number"
+    return CraftedDatabase(folder / "model.sqlite").query(sql)

@@ -1,5 +1,6 @@
 """Small models for tests."""
 
+import os
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
@@ -7,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 from graphfcl import Graph, GraphClassifier, load_dataset
 from graphfcl.production.graph.growing_graph import GrowingGraph
@@ -82,3 +84,28 @@ def cached(model: GraphClassifier) -> bool:
 def everything(folder: Path) -> dict[str, bytes]:
     """The content of every file below a folder."""
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def read_all(folder: Path, version: int | None = None) -> GraphClassifier:
+    """Load a version and read every part of it."""
+    model = GraphClassifier.load(folder, version=version)
+    model.parts().read()
+    return model
+
+
+def recorded(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
+    """List every fsync and every rename from now on."""
+    calls: list[tuple[str, str]] = []
+    plain_sync, plain_replace = os.fsync, os.replace
+
+    def sync(descriptor: int) -> None:
+        calls.append(("fsync", os.readlink(f"/proc/self/fd/{descriptor}")))
+        plain_sync(descriptor)
+
+    def replace(source: Any, target: Any) -> None:
+        calls.append(("rename", f"{source} -> {target}"))
+        plain_replace(source, target)
+
+    monkeypatch.setattr(os, "fsync", sync)
+    monkeypatch.setattr(os, "replace", replace)
+    return calls

@@ -1,114 +1,37 @@
 """Erased nodes are in no file of the folder, whatever version is asked and wherever the process is killed."""
 
 import json
-import multiprocessing
-import os
 import shutil
-import zlib
 from collections.abc import Callable
-from dataclasses import replace
-from functools import cache
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
-from graphfcl import Graph, GraphClassifier, InputError, ModelFolder
-from graphfcl.graph.ids import text_array
+from graphfcl import GraphClassifier, InputError, ModelFolder
 from graphfcl.production.answers.version_cache import VersionCache
 from graphfcl.production.model.versions import Versions
-from graphfcl.production.store.database import Database
 from tests.cli.command import assert_one_sentence, graphfcl_inside
 from tests.production.crafting import CraftedDatabase, stored_chunks
-from tests.production.models import HIDDEN, everything, graph_in_memory, quick, same_answers, small_graph
-
-
-@cache
-def people() -> Graph:
-    """The small graph, with ids that stand in no other text and numbers that are in no other row."""
-    graph = small_graph()
-    features = graph.features.copy()
-    features.data *= np.repeat(1 + np.arange(graph.node_count) / 1024, np.diff(features.indptr)).astype(np.float32)
-    ids = text_array([f"person-{number:04d}@home" for number in graph.node_ids.tolist()])
-    return replace(graph, node_ids=ids, features=features)
-
-
-def members(name: str) -> list[str]:
-    graph = people()
-    return graph.node_ids[graph.labels == graph.class_number(name)].tolist()
-
-
-EIGHT, NINE = members("class-08"), members("class-09")
-GONE = EIGHT[0]  # was taught, replaced and removed again
-TRAINED = members("class-00")[0]
-
-
-@pytest.fixture(scope="module")
-def six(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with six versions; the newest has no node GONE any more."""
-    folder = tmp_path_factory.mktemp("six") / "model"
-    model = GraphClassifier("anchor", quick("anchor")).fit(people(), hide_classes=HIDDEN)
-    model.save(folder)
-    model.learn({"eight": EIGHT[:5]}, by="ann", when="2026-01-02").save(folder)
-    model.learn({"nine": [*NINE[:4], GONE]}, by="bob", on_conflict="replace").save(folder)
-    model.rename("nine", "neun").save(folder)
-    model.unlearn([NINE[0]]).save(folder)
-    model.remove_nodes([GONE]).save(folder)
-    model.wait()
-    return folder
+from tests.production.erasures import (
+    EIGHT,
+    GONE,
+    NINE,
+    TRAINED,
+    holding,
+    in_a_file,
+    people,
+    row_of,
+    rows,
+    stored_as,
+    told,
+)
+from tests.production.models import HIDDEN, graph_in_memory, quick, same_answers
 
 
 @pytest.fixture
 def folder(six: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(six, tmp_path / "model"))
-
-
-def holding(folder: Path, wanted: bytes) -> set[str]:
-    """What holds some bytes: kinds of rows, descriptions unpacked; and names of files, whatever of them is in use."""
-    places = {path.name for path in folder.rglob("*") if path.is_file() and wanted in path.read_bytes()}
-    for name, prefix in (("model.sqlite", ""), ("cache.sqlite", "cache ")):
-        if not (folder / name).exists() or not (folder / name).stat().st_size:
-            continue
-        database = CraftedDatabase(folder / name)
-        for kind, content in database.query("SELECT kind, content FROM document"):
-            places |= {prefix + kind} if wanted in content else set()
-        for size, data in database.query("SELECT size, data FROM chunk"):
-            data = data if len(data) == size else zlib.decompress(data)
-            places |= {prefix + "chunk"} if wanted in data else set()
-    return places - {"model.sqlite", "cache.sqlite"} if places - {"model.sqlite", "cache.sqlite"} else places
-
-
-def stored_as(folder: Path, wanted: bytes) -> list[bytes]:
-    """Some bytes out of every chunk that holds these, as they lie in the file, compressed or not.
-
-    Without patterns of regular content, such as ids that follow each other, which other chunks have, too.
-    """
-    rows = CraftedDatabase(folder / "model.sqlite").query("SELECT size, data FROM chunk")
-    holds = [data for size, data in rows if wanted in (data if len(data) == size else zlib.decompress(data))]
-    traces = [data[place : place + 24] for data in holds for place in range(40, len(data) - 24, 500)]
-    return [trace for trace in traces if len(set(trace)) > 18]
-
-
-def in_a_file(folder: Path, traces: list[bytes]) -> list[bytes]:
-    """Those that are in any file, in use or not."""
-    contents = list(everything(folder).values())
-    return [trace for trace in traces if any(trace in content for content in contents)]
-
-
-def row_of(node: str) -> bytes:
-    """The features of a node as an array of them holds them."""
-    graph = people()
-    row = graph.node_ids.tolist().index(node)
-    return graph.features[[row]].data.astype("<f4").tobytes()
-
-
-def rows(folder: Path) -> list[Any]:
-    return CraftedDatabase(folder / "model.sqlite").query("SELECT * FROM document ORDER BY kind, number")
-
-
-def told(folder: Path) -> list[tuple[int, str]]:
-    return [(entry["version"], entry["what"]) for entry in ModelFolder(folder).history()]
 
 
 def test_no_file_holds_an_erased_node(folder: Path) -> None:
@@ -275,122 +198,6 @@ def test_what_cannot_be_erased_leaves_everything_as_it_was(folder: Path) -> None
     ModelFolder(folder).prune(2)
     assert ModelFolder(folder).erase([GONE]).version == 7
     assert holding(folder, GONE.encode()) == set()
-
-
-def _erase(folder: str) -> None:
-    ModelFolder(folder).erase([GONE, TRAINED])
-
-
-def _write(folder: str) -> None:
-    """What any verb that writes begins with."""
-    with ModelFolder(folder).writing():
-        pass
-
-
-def _killed_at(work: Callable[[str], None], folder: str, statement: int) -> None:
-    """Die at the so-manieth statement that writes, or file that goes."""
-    left = statement
-
-    def count() -> None:
-        nonlocal left
-        left -= 1
-        if left == 0:
-            os._exit(9)
-
-    def mortal(plain: Callable[..., Any]) -> Callable[..., Any]:
-        def called(*arguments: Any, **options: Any) -> Any:
-            count()
-            done = plain(*arguments, **options)
-            count()
-            return done
-
-        return called
-
-    Database._write = mortal(Database._write)  # type: ignore[method-assign]
-    os.unlink = mortal(os.unlink)
-    work(folder)
-    os._exit(0)
-
-
-def _killed(work: Callable[[str], None], folder: Path, statement: int) -> bool:
-    process = multiprocessing.get_context("fork").Process(target=_killed_at, args=(work, str(folder), statement))
-    process.start()
-    process.join()
-    assert process.exitcode in (0, 9)
-    return process.exitcode == 9
-
-
-@pytest.fixture
-def two(folder: Path) -> Path:
-    """A folder with two versions, and what four others told."""
-    ModelFolder(folder).prune(2)
-    return folder
-
-
-@pytest.fixture
-def clean(two: Path, tmp_path: Path) -> set[str]:
-    """The chunks that are left if nobody is killed."""
-    done = Path(shutil.copytree(two, tmp_path / "clean"))
-    _erase(str(done))
-    return stored_chunks(done)
-
-
-def _check_done(folder: Path, clean: set[str]) -> None:
-    assert told(folder)[5:] == [(6, "shrink"), (7, "erase")]
-    assert stored_chunks(folder) == clean
-    assert not ModelFolder(folder)._versions.database.numbers("erasure")
-    assert holding(folder, GONE.encode()) == holding(folder, TRAINED.encode()) == set()
-    assert holding(folder, row_of(TRAINED)) == set()
-
-
-@pytest.mark.long
-def test_killed_anywhere_all_versions_have_the_nodes_or_none_has(two: Path, clean: set[str], tmp_path: Path) -> None:
-    """The next writer finishes what was committed; erasing again says what the one that was killed did."""
-    before, statement, outcomes = told(two), 0, {6: 0, 7: 0}
-    while True:
-        statement += 7 if outcomes[7] == 0 else 1
-        folder = Path(shutil.copytree(two, tmp_path / f"killed {statement}"))
-        if not _killed(_erase, folder, statement):
-            break
-        versions = [GraphClassifier.load(folder, version=version) for version in (None, 5, 6)]
-        newest = versions[0].version
-        assert newest in (6, 7)
-        assert told(folder)[:6] == before
-        for model in versions:
-            model.parts().read()
-            assert (TRAINED in model.node_ids_.tolist()) == (newest == 6)
-        outcomes[newest] += 1
-        pending = bool(ModelFolder(folder)._versions.database.numbers("erasure"))
-        if newest == 7 and (statement % 2 or not pending):
-            _write(str(folder))
-        else:
-            done = ModelFolder(folder).erase([GONE, TRAINED])
-            assert (done.nodes, done.versions, done.version) == (2, (5, 6), 7)
-        _check_done(folder, clean)
-        shutil.rmtree(folder, ignore_errors=True)  # a thread of a model may still write its cache
-    assert outcomes[6] > 10
-    assert outcomes[7] >= 3
-
-
-def test_killed_before_the_commit_nothing_has_changed(two: Path, clean: set[str], tmp_path: Path) -> None:
-    before = told(two)
-    for statement in (1, 2, 20, 60):
-        folder = Path(shutil.copytree(two, tmp_path / f"killed {statement}"))
-        assert _killed(_erase, folder, statement)
-        assert told(folder) == before
-        assert TRAINED in GraphClassifier.load(folder).node_ids_.tolist()
-        _erase(str(folder))
-        _check_done(folder, clean)
-
-
-def test_bytes_are_gone_even_before_the_file_is_written_anew(two: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever is killed right after the commit leaves no byte in free pages: deleted rows are overwritten."""
-    monkeypatch.setattr(Database, "vacuum", lambda _: None)
-    traces = stored_as(two, row_of(TRAINED)) + stored_as(two, TRAINED.encode())
-    assert in_a_file(two, traces) == traces != []
-    _erase(str(two))
-    assert in_a_file(two, traces) == []
-    assert holding(two, GONE.encode()) == holding(two, TRAINED.encode()) == holding(two, row_of(TRAINED)) == set()
 
 
 def test_the_command(folder: Path, tmp_path: Path) -> None:

@@ -9,8 +9,7 @@ import pytest
 
 from graphfcl import GraphClassifier, InputError, ModelFolder
 from tests.cli.command import assert_one_sentence, graphfcl_inside
-from tests.production.models import NAME, cached, everything, fitted, members
-from tests.production.test_versions import recorded
+from tests.production.models import NAME, cached, everything, fitted, members, recorded
 
 
 def test_a_model_is_not_saved_over_what_it_does_not_know(folder: Path) -> None:

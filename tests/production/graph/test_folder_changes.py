@@ -11,17 +11,7 @@ import pytest
 from graphfcl import GraphClassifier, GraphFolder, InputError, ModelFolder, Resources
 from graphfcl.graph.folder import write_folder
 from tests.methods.blocks.samples import random_graph
-from tests.production.test_folder_models import HIDDEN, assert_same, fit, folder_graph, supports
-
-
-@pytest.fixture(autouse=True)
-def no_waiting_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("os.fsync", lambda _: None)
-
-
-@pytest.fixture
-def graph(tmp_path: Path) -> GraphFolder:
-    return folder_graph(tmp_path / "graph", tmp_path / "work")
+from tests.production.graph.folder_models import HIDDEN, assert_same, fit, folder_graph, supports
 
 
 def with_text_ids(path: Path, work: Path) -> GraphFolder:

@@ -22,7 +22,7 @@ from graphfcl.production.answers.calibration import (
 )
 from graphfcl.production.answers.ood_scores import Evidence
 from graphfcl.production.answers.row_values import RowValues
-from tests.production.test_temperature import drawn
+from tests.production.answers.test_temperature import drawn
 
 
 def evidence(scores: np.ndarray, few: int = 0) -> Evidence:

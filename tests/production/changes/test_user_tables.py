@@ -12,8 +12,8 @@ from graphfcl import GraphClassifier, GraphfclWarning, InputError, from_frames, 
 from graphfcl.graph.tables.columns import ReadColumns
 from tests.cli.command import graphfcl_inside
 from tests.frames import LIBRARIES, columns_of, frame_of
+from tests.production.changes.test_frames import made, tables
 from tests.production.models import graph_in_memory
-from tests.production.test_frames import made, tables
 
 
 def shop() -> tuple[dict[str, Any], dict[str, Any]]:

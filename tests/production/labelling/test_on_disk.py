@@ -28,7 +28,7 @@ from graphfcl.graph.ids import text_array
 from graphfcl.production.labelling import node_vectors
 from graphfcl.production.labelling.node_vectors import vectors_of, vectors_of_all
 from tests.methods.blocks.samples import random_graph, separate_rings
-from tests.production.test_folder_models import HIDDEN, fit, supports
+from tests.production.graph.folder_models import HIDDEN, fit, supports
 
 Pair = tuple[GraphClassifier, GraphClassifier, GraphFolder]
 

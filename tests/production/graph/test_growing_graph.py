@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from graphfcl import GraphClassifier, InputError, build_graph
-from tests.production.models import graph_in_memory, quick
+from tests.production.models import copy_of, graph_in_memory, quick
 
 
 def test_text_nodes_grow_in_by_their_words() -> None:
@@ -28,7 +28,8 @@ def test_text_nodes_grow_in_by_their_words() -> None:
         model.add_nodes([1002])
 
 
-def test_nodes_grow_in_by_named_features(model: GraphClassifier) -> None:
+def test_nodes_grow_in_by_named_features(start: GraphClassifier) -> None:
+    model = copy_of(start)
     names = [f"feature_{column}" for column in range(200)]
     row = graph_in_memory(model).features[[3]].toarray()[0]
     model.add_nodes([9000, 9001], [{n: v for n, v in zip(names, row, strict=True) if v}, {}])
