@@ -129,7 +129,7 @@ def test_every_class_counts_and_one_never_found_counts_nothing(stream: Stream) -
     assert record.balanced[-1] == pytest.approx(np.mean(recalls))
     assert record.novel[-1] == pytest.approx(np.mean(recalls[5:]))
     assert record.labels.tolist() == list(range(len(stream) + 1))
-    assert record.found[-1] == len(found) - 5 < record.classes == 4
+    assert record.classes_found[-1] == len(found) - 5 < record.classes == 4
     assert evaluation.metrics.sessions[-1].balanced_accuracy == pytest.approx(np.mean(recalls))
 
 

@@ -193,7 +193,7 @@ def active_record(evaluation: Evaluation, stream: Stream) -> ActiveRecord:
         budget=sum(stream.budget(session) for session in range(1, len(stream) + 1)),
         balanced=np.array([balanced_accuracy(confusion) for confusion in evaluation.confusions]),
         novel=np.array([balanced_accuracy(confusion, novel) for confusion in evaluation.confusions]),
-        found=np.array(classes_found),
+        classes_found=np.array(classes_found),
         classes=int(novel.sum()),
     )
 

@@ -293,7 +293,7 @@ def result_values(evaluation: Evaluation, job: Run, learner: Learner) -> dict[st
 def _active_values(evaluation: Evaluation, job: Run, sessions: list[dict[str, Any]]) -> dict[str, Any]:
     """The metrics of the track ``active`` and the ids that were labelled; sessions get labels and classes found."""
     record = active_record(evaluation, job.stream)
-    for session, labels, classes in zip(sessions, record.labels.tolist(), record.found.tolist(), strict=True):
+    for session, labels, classes in zip(sessions, record.labels.tolist(), record.classes_found.tolist(), strict=True):
         session |= {"labels": labels, "novel_classes_found": classes}
     graph = job.stream.graph
     labelled = [graph.node_ids[job.stream.node_of_number[nodes]].tolist() for nodes in evaluation.answered]

@@ -1,8 +1,8 @@
 """All metrics of a stream, and their registry. Every one is a function of confusion matrices.
 
-Balanced accuracy: A_t = 1/|C| Σ_{c ∈ C} found_c / nodes_c, the mean recall over the classes C that have test nodes.
-Plain accuracy: Σ_c found_c / Σ_c nodes_c, the share of test nodes whose class is found.
-Macro F1: the mean over the classes that have test nodes of 2·found / (true + predicted).
+Balanced accuracy: A_t = 1/|C| Σ_{c ∈ C} correct_c / nodes_c, the mean recall over the classes C that have test nodes.
+Plain accuracy: Σ_c correct_c / Σ_c nodes_c, the share of test nodes that are classified correctly.
+Macro F1: the mean over the classes that have test nodes of 2·correct / (true + predicted).
 Base and novel: b and n, the balanced accuracy over the classes of session 0 and of sessions 1..t; harmonic mean: 2bn /
 (b + n). n and the harmonic mean do not exist at session 0.
 PD = A_0 − A_T, RPD = PD / A_0 (none if A_0 is 0). Average: 1/(T + 1) Σ_t A_t.
@@ -10,11 +10,12 @@ Forgetting: 1/T Σ_{j<T} (max_{j≤l<T} a_{l,j} − a_{T,j}), where a_{t,j} is t
 session j, in the joint label space; none without a session after 0.
 
 Under the track ``active``, A(ℓ) is the balanced accuracy over all classes of the stream with ℓ labels spent, linear
-between sessions; a class that was not found counts 0. With B the budget of the whole stream: A(0.6 B) and A(B), over
-all classes and over those that session 0 lacks. Classes found: novel classes with at least one label in the end / all.
+between sessions; a class without a labelled node counts 0. With B the budget of the whole stream: A(0.6 B) and A(B),
+over all classes and over those that session 0 lacks. Classes found: novel classes with a label in the end / all.
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -24,6 +25,7 @@ from graphfcl.metrics.metric import (
     Accuracy,
     ActiveMetric,
     ActiveRecord,
+    Place,
     SessionMetric,
     SessionMetrics,
     StreamMetric,
@@ -47,7 +49,7 @@ def confusion_matrix(labels: np.ndarray, predictions: np.ndarray, classes: int) 
 
 
 def recalls(confusion: np.ndarray) -> np.ndarray:
-    """(classes,) share of each class's nodes that are found; NaN for a class without nodes."""
+    """(classes,) share of each class's nodes that are classified correctly; NaN for a class without nodes."""
     total = confusion.sum(axis=1)
     correct = np.diagonal(confusion)
     return np.divide(correct, total, out=np.full(total.shape, np.nan), where=total > 0)
@@ -63,7 +65,7 @@ def balanced_accuracy(confusion: np.ndarray, among: np.ndarray | None = None) ->
 
 
 def accuracy(confusion: np.ndarray, among: np.ndarray | None = None) -> float:
-    """Share of nodes (of the classes where ``among`` is true) whose class is found."""
+    """Share of nodes (of the classes where ``among`` is true) that are classified correctly."""
     correct, total = np.diagonal(confusion), confusion.sum(axis=1)
     if among is not None:
         correct, total = correct[among], total[among]
@@ -71,7 +73,7 @@ def accuracy(confusion: np.ndarray, among: np.ndarray | None = None) -> float:
 
 
 def macro_f1(confusion: np.ndarray) -> float:
-    """Mean over the classes with nodes of 2·found / (true + predicted)."""
+    """Mean over the classes with nodes of 2·correct / (true + predicted)."""
     true, predicted = confusion.sum(axis=1), confusion.sum(axis=0)
     present = true > 0
     if not present.any():
@@ -84,7 +86,7 @@ def harmonic_mean(first: float, second: float) -> float:
     return 2 * first * second / (first + second) if first + second > 0 else first * second
 
 
-def _base(confusion: np.ndarray, arrival: np.ndarray, session: int) -> float:  # noqa: ARG001
+def _base(confusion: np.ndarray, arrival: np.ndarray, *_: int) -> float:
     return balanced_accuracy(confusion, arrival == 0)
 
 
@@ -94,24 +96,28 @@ def _novel(confusion: np.ndarray, arrival: np.ndarray, session: int) -> float | 
 
 def _harmonic_mean(confusion: np.ndarray, arrival: np.ndarray, session: int) -> float | None:
     novel = _novel(confusion, arrival, session)
-    return None if novel is None else harmonic_mean(_base(confusion, arrival, session), novel)
+    return None if novel is None else harmonic_mean(_base(confusion, arrival), novel)
 
 
-# Functions of a curve or a matrix of accuracies
+# Functions of a stream. kind: balanced or plain accuracy
 
 
-def performance_drop(curve: np.ndarray) -> float:
-    """PD = A_0 − A_T."""
+def _performance_drop(record: StreamRecord, kind: Accuracy) -> float:
+    curve = record.curve(kind)
     return float(curve[0] - curve[-1])
 
 
-def relative_performance_drop(curve: np.ndarray) -> float | None:
-    """RPD = PD / A_0; None if A_0 is 0."""
-    return performance_drop(curve) / float(curve[0]) if curve[0] > 0 else None
+def _relative_performance_drop(record: StreamRecord, kind: Accuracy) -> float | None:
+    first = float(record.curve(kind)[0])
+    return _performance_drop(record, kind) / first if first > 0 else None
 
 
-def mean_forgetting(matrix: np.ndarray) -> float | None:
-    """matrix: (T + 1, T + 1) a_{t,j}."""
+def _average(record: StreamRecord, kind: Accuracy) -> float:
+    return float(record.curve(kind).mean())
+
+
+def _forgetting(record: StreamRecord, kind: Accuracy) -> float | None:
+    matrix = record.matrix(kind)
     last = matrix.shape[0] - 1
     if last == 0:
         return None
@@ -119,117 +125,72 @@ def mean_forgetting(matrix: np.ndarray) -> float | None:
     return float((best - matrix[last, :last]).mean())
 
 
-def _stream_metrics(kind: Accuracy) -> tuple[StreamMetric, ...]:
-    """PD, RPD, average and forgetting of balanced or of plain accuracy; those of plain accuracy are only stored."""
-    figures: tuple[tuple[str, str, str, Callable[[StreamRecord], float | None]], ...] = (
-        (
-            "pd",
-            "PD",
-            "balanced accuracy at session 0 minus that at the last",
-            lambda record: performance_drop(record.curve(kind)),
-        ),
-        ("rpd", "RPD", "PD relative to session 0", lambda record: relative_performance_drop(record.curve(kind))),
-        (
-            "average",
-            "average",
-            "mean of balanced accuracy over sessions",
-            lambda record: float(record.curve(kind).mean()),
-        ),
-        (
-            "forgetting",
-            "forgetting",
-            "how far each session's classes fell below their best balanced accuracy",
-            lambda record: mean_forgetting(record.matrix(kind)),
-        ),
-    )
-    if kind is accuracy:
-        return tuple(
-            StreamMetric(
-                name=f"plain_{name}", title=f"plain {title}", what=f"{title} of plain accuracy", of=of, places=()
-            )
-            for name, title, _, of in figures
-        )
-    return tuple(
-        StreamMetric(name=name, title=title, what=what, of=of, places=("column", "print"), note="balanced accuracy, %")
-        for name, title, what, of in figures
+def _accuracy_at(curve: str, classes: str, title: str, share: float) -> ActiveMetric:
+    """Balanced accuracy where a share of the labels is spent. curve: a field of :class:`ActiveRecord`."""
+    key, labels = ("all", "all labels") if share == 1 else (f"{100 * share:.0f}", f"{100 * share:.0f} % of labels")
+    return ActiveMetric(
+        name=f"{curve}_at_{key}",
+        title=f"{title}{labels}",
+        what=f"balanced accuracy over {classes} classes with {labels.replace('of labels', 'of the labels')}",
+        of=lambda record: record.at(share, getattr(record, curve)),
     )
 
+
+MAIN: tuple[Place, ...] = ("column", "print")
+# Name, title, meaning and function.
+OF_SESSIONS: tuple[tuple[str, str, str, Callable[..., float | None]], ...] = (
+    (
+        "balanced_accuracy",
+        "balanced",
+        "mean recall over the classes seen",
+        lambda table, *_: balanced_accuracy(table),
+    ),
+    ("accuracy", "plain", "share of test nodes whose class is found", lambda table, *_: accuracy(table)),
+    ("base", "base", "balanced accuracy of the classes of session 0", _base),
+    ("novel", "novel", "balanced accuracy of the classes that came later", _novel),
+    ("harmonic_mean", "harmonic", "harmonic mean of base and novel", _harmonic_mean),
+)
+OF_STREAMS: tuple[tuple[str, str, str, Callable[..., float | None]], ...] = (
+    ("pd", "PD", "balanced accuracy at session 0 minus that at the last", _performance_drop),
+    ("rpd", "RPD", "PD relative to session 0", _relative_performance_drop),
+    ("average", "average", "mean of balanced accuracy over sessions", _average),
+    ("forgetting", "forgetting", "how far each session's classes fell below their best balanced accuracy", _forgetting),
+)
+BALANCED: dict[str, Any] = {"places": MAIN, "note": "balanced accuracy, %"}
 
 # Their order is that in files and tables: new ones come last.
 METRICS: tuple[Metric, ...] = (
-    SessionMetric(
-        name="balanced_accuracy",
-        title="balanced",
-        what="mean recall over the classes seen",
-        of=lambda confusion, arrival, session: balanced_accuracy(confusion),  # noqa: ARG005
-        places=("column", "print"),
-    ),
-    SessionMetric(
-        name="accuracy",
-        title="plain",
-        what="share of test nodes whose class is found",
-        of=lambda confusion, arrival, session: accuracy(confusion),  # noqa: ARG005
-        places=("column", "print"),
-    ),
-    SessionMetric(
-        name="base",
-        title="base",
-        what="balanced accuracy of the classes of session 0",
-        of=_base,
-        places=("column", "print"),
-    ),
-    SessionMetric(
-        name="novel",
-        title="novel",
-        what="balanced accuracy of the classes that came later",
-        of=_novel,
-        places=("column", "print"),
-    ),
-    SessionMetric(
-        name="harmonic_mean",
-        title="harmonic",
-        what="harmonic mean of base and novel",
-        of=_harmonic_mean,
-        places=("column", "print"),
-    ),
+    *(SessionMetric(name=name, title=title, what=what, of=of, places=MAIN) for name, title, what, of in OF_SESSIONS),
     SessionMetric(
         name="macro_f1",
         title="macro F1",
         what="mean F1 over the classes",
-        of=lambda confusion, arrival, session: macro_f1(confusion),  # noqa: ARG005
+        of=lambda table, *_: macro_f1(table),
         places=("column",),
     ),
-    *_stream_metrics(balanced_accuracy),
-    *_stream_metrics(accuracy),
-    ActiveMetric(
-        name="balanced_at_60",
-        title="60 % of labels",
-        what="balanced accuracy over all classes with 60 % of the labels",
-        of=lambda record: record.at(PART, record.balanced),
+    *(
+        StreamMetric(name=name, title=title, what=what, of=partial(of, kind=balanced_accuracy), **BALANCED)
+        for name, title, what, of in OF_STREAMS
     ),
-    ActiveMetric(
-        name="balanced_at_all",
-        title="all labels",
-        what="balanced accuracy over all classes with all labels",
-        of=lambda record: record.at(1.0, record.balanced),
+    *(
+        StreamMetric(
+            name=f"plain_{name}",
+            title=f"plain {title}",
+            what=f"{title} of plain accuracy",
+            of=partial(of, kind=accuracy),
+            places=(),
+        )
+        for name, title, _, of in OF_STREAMS
     ),
-    ActiveMetric(
-        name="novel_at_60",
-        title="novel, 60 % of labels",
-        what="balanced accuracy over novel classes with 60 % of the labels",
-        of=lambda record: record.at(PART, record.novel),
-    ),
-    ActiveMetric(
-        name="novel_at_all",
-        title="novel, all labels",
-        what="balanced accuracy over novel classes with all labels",
-        of=lambda record: record.at(1.0, record.novel),
-    ),
+    _accuracy_at("balanced", "all", "", PART),
+    _accuracy_at("balanced", "all", "", 1.0),
+    _accuracy_at("novel", "novel", "novel, ", PART),
+    _accuracy_at("novel", "novel", "novel, ", 1.0),
     ActiveMetric(
         name="classes_found",
         title="classes found",
         what="share of novel classes of which a node was labelled",
-        of=lambda record: float(record.found[-1] / record.classes),
+        of=lambda record: float(record.classes_found[-1] / record.classes),
     ),
 )
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -41,12 +41,12 @@ class StreamRecord:
 
 @dataclass(frozen=True, kw_only=True)
 class _Shown:
-    """What is said of a metric, and where it stands.
+    """Name, description and places of a metric.
 
     name: its key in result.json and the name of its Parquet column.
     title: the head of its column where it is printed.
     what: its meaning in one line.
-    share: it lies between 0 and 1 and is shown in %.
+    share: whether it lies between 0 and 1, and is shown in %.
     places: "column" in the Parquet file of a cell, "print" in the table of `graphfcl run`, "report" among the report's
         further metrics. The report's main table and curves show balanced accuracy and what follows from it anyway.
     """
@@ -84,15 +84,15 @@ class ActiveRecord:
 
     labels: (T + 1,) labels spent until a session, from 0 on. budget: all that may be spent.
     balanced, novel: (T + 1,) balanced accuracy over all classes of the stream, and over those that session 0 lacks; a
-        class that was not found counts 0.
-    found: (T + 1,) how many of the latter were found. classes: how many there are.
+        class without a labelled node counts 0.
+    classes_found: (T + 1,) how many of the latter have a labelled node. classes: how many there are.
     """
 
     labels: np.ndarray
     budget: int
     balanced: np.ndarray
     novel: np.ndarray
-    found: np.ndarray
+    classes_found: np.ndarray
     classes: int
 
     def at(self, share: float, curve: np.ndarray) -> float:
@@ -118,6 +118,11 @@ class StreamMetric(_Shown):
     note: str = ""
 
 
+def _metric(name: str) -> Any:
+    """A property that returns one of the ``values``."""
+    return property(lambda self: self.values[name])
+
+
 @dataclass(frozen=True)
 class SessionMetrics:
     """After session t. ``values`` holds every session metric by its name; None where it does not exist."""
@@ -125,30 +130,12 @@ class SessionMetrics:
     session: int
     classes: int
     values: dict[str, float | None]
-
-    @property
-    def balanced_accuracy(self) -> float:
-        return _number(self.values, "balanced_accuracy")
-
-    @property
-    def accuracy(self) -> float:
-        return _number(self.values, "accuracy")
-
-    @property
-    def base(self) -> float:
-        return _number(self.values, "base")
-
-    @property
-    def novel(self) -> float | None:
-        return self.values["novel"]
-
-    @property
-    def harmonic_mean(self) -> float | None:
-        return self.values["harmonic_mean"]
-
-    @property
-    def macro_f1(self) -> float:
-        return _number(self.values, "macro_f1")
+    balanced_accuracy = _metric("balanced_accuracy")
+    accuracy = _metric("accuracy")
+    base = _metric("base")
+    novel = _metric("novel")
+    harmonic_mean = _metric("harmonic_mean")
+    macro_f1 = _metric("macro_f1")
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,41 +150,11 @@ class StreamMetrics:
     values: dict[str, float | None]
     matrix: np.ndarray
     plain_matrix: np.ndarray
-
-    @property
-    def pd(self) -> float:
-        return _number(self.values, "pd")
-
-    @property
-    def rpd(self) -> float | None:
-        return self.values["rpd"]
-
-    @property
-    def average(self) -> float:
-        return _number(self.values, "average")
-
-    @property
-    def forgetting(self) -> float | None:
-        return self.values["forgetting"]
-
-    @property
-    def plain_pd(self) -> float:
-        return _number(self.values, "plain_pd")
-
-    @property
-    def plain_rpd(self) -> float | None:
-        return self.values["plain_rpd"]
-
-    @property
-    def plain_average(self) -> float:
-        return _number(self.values, "plain_average")
-
-    @property
-    def plain_forgetting(self) -> float | None:
-        return self.values["plain_forgetting"]
-
-
-def _number(values: dict[str, float | None], name: str) -> float:
-    value = values[name]
-    assert value is not None, name
-    return value
+    pd = _metric("pd")
+    rpd = _metric("rpd")
+    average = _metric("average")
+    forgetting = _metric("forgetting")
+    plain_pd = _metric("plain_pd")
+    plain_rpd = _metric("plain_rpd")
+    plain_average = _metric("plain_average")
+    plain_forgetting = _metric("plain_forgetting")
