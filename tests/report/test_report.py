@@ -15,7 +15,6 @@ from graphfcl.report import (
     Block,
     Row,
     all_tables,
-    block_figures,
     collect,
     cost_table,
     dataset_rows,
@@ -82,7 +81,7 @@ def test_the_paper_s_figures_stand_beside_ours_only_under_its_protocol() -> None
 
     def printed(rules: dict[str, Any], rows: tuple[Row, ...] = rows, dataset: str = name, source: str = name) -> Any:
         block = Block(Grid("g", "table2", ()), dataset, rules, rows, (), 0, source)
-        return [row for row in result_table(block_figures(block, {})).rows if "printed" in row[0]]
+        return [row for row in result_table(block, {}).rows if "printed" in row[0]]
 
     ours = printed(rules)
     assert [row[0] for row in ours] == ["hag-meta, printed", "cec, printed"]
@@ -124,10 +123,10 @@ def test_markdown_and_latex_hold_the_same_figures(folder: Path) -> None:
 
 def test_memory_on_a_gpu_is_shown_where_a_run_counted_it(folder: Path) -> None:
     blocks = {block.grid.name: block for block in collect(folder).blocks if block.grid.kind != "sweep"}
-    costs = cost_table(block_figures(blocks["table2"], {}))
+    costs = cost_table(blocks["table2"])
     assert costs.columns[2:4] == ("peak memory, MB", "peak GPU memory, MB")
     assert [row[3] for row in costs.rows] == ["512", "", ""]
-    assert "peak GPU memory, MB" not in cost_table(block_figures(blocks["embed"], {})).columns
+    assert "peak GPU memory, MB" not in cost_table(blocks["embed"]).columns
     assert all(len(row) == len(costs.columns) for row in costs.rows)
 
 

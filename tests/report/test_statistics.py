@@ -13,7 +13,6 @@ from graphfcl.report import (
     Block,
     Findings,
     Row,
-    block_figures,
     claims,
     claims_by_dataset,
     latex,
@@ -22,6 +21,7 @@ from graphfcl.report import (
     result_table,
     write_page,
 )
+from graphfcl.report.comparison import further_titles
 from tests.methods.test_checks import GRAPH
 from tests.metrics.test_comparison import corrected_test
 from tests.report.folders import RULES, fake, printed_tables, store, stored_result
@@ -38,14 +38,14 @@ def test_bold_is_only_what_is_surely_ahead() -> None:
     assert fake(clear | upper).winner == "hag-meta", "joint takes no part"
     unsure = {**clear, "cec": [0.85, 0.70, 0.82, 0.69, 0.80]}
     assert fake(unsure).winner is None
-    bold = result_table(block_figures(fake(clear), {}))
+    bold = result_table(fake(clear), {})
     assert "**hag-meta**" in markdown(bold)
     assert r"\textbf{hag-meta}" in latex(bold)
     assert "ahead of every other row on average, each raw p < 0.05" in bold.notes[-1]
-    plain = result_table(block_figures(fake(unsure), {}))
+    plain = result_table(fake(unsure), {})
     assert "**" not in markdown(plain)
     assert "textbf" not in latex(plain)
-    below = result_table(block_figures(fake(clear | upper), {}))
+    below = result_table(fake(clear | upper), {})
     assert "ahead of every other row without a mark" in below.notes[-1], "joint is above it"
 
 
@@ -55,7 +55,7 @@ def test_a_control_is_marked_and_takes_no_part() -> None:
     assert block.winner == "hag-meta"
     assert set(block.leads("average")) == {"hag-meta", "cec"}
     assert block.comparisons["closed-set-control"].adjusted is None, "a difference, but no test"
-    table = result_table(block_figures(block, {}))
+    table = result_table(block, {})
     assert "closed-set-control‖" in markdown(table)
     assert r"closed-set-control$\Vert$" in latex(table)
     assert any(note.startswith("‖ a control") for note in table.notes)
@@ -63,23 +63,26 @@ def test_a_control_is_marked_and_takes_no_part() -> None:
 
 def test_figures_are_numbers() -> None:
     block = fake({"hag-meta": [0.8, 0.7, 0.9, 0.75, 0.85], "cec": [0.6, 0.7, 0.65, 0.65, 0.65]})
-    found = block_figures(block, {"hag-meta": 1.0, "cec": 2.0})
-    ours, theirs = found.rows
-    assert ours.difference is None
-    assert theirs.difference is not None
-    assert theirs.difference.mean == pytest.approx(15)
-    assert theirs.improvement == (0.0, 0.0), "the same PD and RPD in all"
-    assert theirs.average.mean == pytest.approx(65)
-    assert (ours.rank, theirs.rank) == (1.0, 2.0)
-    assert theirs.p_value is not None
-    assert not found.has_further
+    ours, theirs = block.rows
+    assert block.reference is ours
+    assert "hag-meta" not in block.comparisons
+    comparison = block.comparisons["cec"]
+    assert comparison.difference.mean == pytest.approx(15)
+    assert comparison.adjusted is not None
+    assert (block.improvement(theirs, "pd"), block.improvement(theirs, "rpd")) == (0.0, 0.0), "the same in all"
+    average = theirs.summary("average")
+    assert average is not None
+    assert average.mean == pytest.approx(65)
+    table = result_table(block, {"hag-meta": 1.0, "cec": 2.0})
+    assert [row[-1] for row in table.rows] == ["1.00", "2.00"]
+    assert not further_titles(block)
 
 
 def test_rows_without_a_common_seed_are_shown_without_comparison() -> None:
     block = fake({"hag-meta": [0.8, 0.7], "cec": [0.6, 0.7]})
     apart = Row("cec", {7: block.rows[1].results[0]})
     apart_block = Block(block.grid, "debian", block.protocol, (block.rows[0], apart), (), 0)
-    lines = result_table(block_figures(apart_block, {})).rows
+    lines = result_table(apart_block, {}).rows
     assert lines[1][-3:] == ("", "", "too few seeds")
 
 

@@ -12,7 +12,6 @@ from graphfcl.report.blocks import (
     summary as summary,
 )
 from graphfcl.report.comparison import (
-    block_figures as block_figures,
     paper_tables as paper_tables,
 )
 from graphfcl.report.figures import (

@@ -8,36 +8,24 @@ import numpy as np
 
 from graphfcl.metrics import active_metrics
 from graphfcl.report.blocks import ORACLE, Block, Row, summary
-from graphfcl.report.comparison import MARKS, NOTES, figure
+from graphfcl.report.comparison import Table, figure, mark_notes, marked_name
 from graphfcl.report.figures import Style, draw_line, label_ends, new_figure, percent_axis, save_figure
 
 CURVES = {"balanced_accuracy": "balanced accuracy, all classes (%)", "found": "novel classes found (%)"}
 
 
-def is_active(block: Block) -> bool:
-    return block.protocol["track"] == "active"
-
-
-def requested_columns() -> tuple[str, ...]:
-    return ("method, strategy", "seeds", "labels", *(metric.title for metric in active_metrics()))
-
-
-def active_lines(block: Block) -> list[tuple[str, ...]]:
-    """A line for each row: mean and interval over seeds of every metric of the track."""
+def active_table(block: Block) -> Table:
+    """What labels bring: for each row, mean and interval over seeds of every metric of the track ``active``."""
+    metrics = active_metrics()
     lines = []
     for row in block.rows:
-        name = row.name + "".join(MARKS[mark] for mark in row.marks)
         labels = summary([float(result["sessions"][-1]["labels"]) for result in row.results.values()]).mean
-        cells = [figure(summary(row.values(metric.name))) for metric in active_metrics()]
-        lines.append((name, str(len(row.results)), f"{labels:.0f}", *cells))
-    return lines
-
-
-def active_notes(block: Block) -> tuple[str, ...]:
-    about = [f"{metric.title}: {metric.what}" for metric in active_metrics()]
-    marks = sorted({MARKS[mark] for row in block.rows for mark in row.marks})
-    about += [f"{mark} {NOTES[mark]}" for mark in marks]
-    return (*about, "a class that was not found counts 0; between sessions figures are linear in the labels")
+        cells = [figure(row.summary(metric.name)) for metric in metrics]
+        lines.append((marked_name(row), str(len(row.results)), f"{labels:.0f}", *cells))
+    notes = [*(f"{metric.title}: {metric.what}" for metric in metrics), *mark_notes(block.rows)]
+    notes.append("a class that was not found counts 0; between sessions figures are linear in the labels")
+    columns = ("method, strategy", "seeds", "labels", *(metric.title for metric in metrics))
+    return Table(f"{block.title}: labels", columns, tuple(lines), notes=tuple(notes))
 
 
 def curve(row: Row, key: str) -> np.ndarray:
@@ -64,10 +52,11 @@ def active_data(block: Block) -> dict[str, Any]:
         }
         for row in block.rows
     ]
+    table = active_table(block)
     return {
-        "columns": requested_columns(),
-        "rows": active_lines(block),
-        "notes": active_notes(block),
+        "columns": table.columns,
+        "rows": table.rows,
+        "notes": table.notes,
         "titles": CURVES,
         "curves": curves,
     }

@@ -78,6 +78,11 @@ class Row:
         values = {seed: result["sessions"][-1].get(key) for seed, result in self.results.items()}
         return {seed: _scale(key) * value for seed, value in values.items() if value is not None}
 
+    def summary(self, key: str) -> SeedSummary | None:
+        """A metric over the seeds that have it; that of a session is the last session's. None if no seed has it."""
+        values = self.last(key) if key in {metric.name for metric in session_metrics()} else self.values(key)
+        return summary(values) if values else None
+
     def sessions(self, key: str = "balanced_accuracy") -> np.ndarray:
         """(seeds, sessions), in % where it is a share; NaN where a figure does not exist."""
         rows = [[session.get(key) for session in result["sessions"]] for result in self.results.values()]
@@ -95,11 +100,23 @@ class Row:
             for result in self.results.values()
         ]
 
-    def gpu_memory(self) -> float | None:
-        """Mean peak in MB of the runs that were on a GPU and counted it."""
-        peaks = [result.get("peak_gpu_memory_mb") for result in self.results.values()]
-        counted = [value for value in peaks if value is not None]
-        return float(np.mean(counted)) if counted else None
+    def mean(self, key: str) -> float | None:
+        """Mean of a figure that is no metric over the runs that counted it, such as the peak memory in MB."""
+        values = list(self.values(key).values())
+        return float(np.mean(values)) if values else None
+
+    def stored(self) -> dict[str, int]:
+        """Bytes kept between sessions by kind, the most over seeds."""
+        results = list(self.results.values())
+        return {kind: max(result["stored"][kind] for result in results) for kind in results[0]["stored"]}
+
+    def chosen(self) -> str:
+        """Setting by setting, what validation chose for each seed; "–" where one choice leaves no room for another."""
+        choices = [result["chosen"] for result in self.results.values()]
+        keys = dict.fromkeys(key for each in choices for key in each)
+        return "; ".join(
+            f"{key.replace('_', ' ')} {', '.join(str(each.get(key, '–')) for each in choices)}" for key in keys
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,6 +137,14 @@ class Block:
     failures: tuple[tuple[str, int, str], ...]
     missing: int
     dataset_path: str = ""
+
+    @property
+    def is_active(self) -> bool:
+        return self.protocol["track"] == "active"
+
+    @property
+    def sessions(self) -> int:
+        return max(len(result["sessions"]) for row in self.rows for result in row.results.values())
 
     @property
     def version_text(self) -> str:
@@ -160,6 +185,12 @@ class Block:
         tested = compare_with(self.reference.name, alike, self.ratios)
         others = compare_with(self.reference.name, figures, self.ratios)
         return {name: tested.get(name, replace(other, adjusted=None)) for name, other in others.items()}
+
+    def improvement(self, row: Row, key: str) -> float | None:
+        """By how much PD or RPD is smaller for the reference, over the seeds both have; None without any."""
+        ours, theirs = self.reference.values(key), row.values(key)
+        shared = sorted(set(ours) & set(theirs))
+        return float(np.mean([theirs[seed] - ours[seed] for seed in shared])) if shared else None
 
     def fair_figures(self, metric: str) -> dict[str, dict[int, float]]:
         """Row → seed → figure, of the rows without a mark.

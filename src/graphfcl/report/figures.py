@@ -9,8 +9,9 @@ Each other row takes a slot that follows from its name.
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources import files
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -66,12 +67,10 @@ def accuracy_figure(result: dict[str, Any], path: str | Path) -> None:
         points = [(n, 100 * s[key]) for n, s in zip(numbers, sessions, strict=True) if s[key] is not None]
         axes.plot(*zip(*points, strict=True), marker="o", markersize=4, color=colour, label=title)
     axes.set_xticks(numbers)
-    axes.set_ylim(0, 100)
     axes.set_xlabel("session")
     axes.set_ylabel("balanced accuracy (%)")
     axes.set_title(_title(result), fontsize=10)
-    axes.grid(axis="y", color="#e2e8f0")
-    axes.spines[["top", "right"]].set_visible(False)
+    percent_axis(axes)
     axes.legend(frameon=False, fontsize=9)
     save_figure(figure, path)
 
@@ -239,7 +238,7 @@ def row_styles(groups: Iterable[Sequence[str]]) -> dict[str, Style]:
 
     Two names of one group never have the same colour and mark, and share a colour only if the group has more names than
     there are colours. A method of this package has the same style everywhere. Any other name goes through the slots in
-    an order that its hash gives, those of no method first, and takes the first that nobody in its groups has.
+    an order that its hash gives, those of no method first, and takes the first that no other name of its groups has.
     """
     slots, fixed = read_slots()
     together: dict[str, set[str]] = {}
@@ -256,17 +255,12 @@ def row_styles(groups: Iterable[Sequence[str]]) -> dict[str, Style]:
 def _first_free(name: str, slots: Sequence[Style], of_methods: set[int], beside: Sequence[Style]) -> Style:
     """The first style, in the order of this name, whose colour is free; if none is, whose colour with a mark is."""
     order = sorted(slots, key=lambda slot: (slot.slot in of_methods, _hash(f"{name} {slot.slot}")))
-    colours = {style.slot for style in beside}
-    taken = {(style.slot, style.mark) for style in beside}
-    for slot in order:
-        if slot.slot not in colours:
-            return slot
     marks = sorted(MARKERS, key=lambda mark: _hash(f"{name} {mark}"))
-    for mark in marks:
-        for slot in order:
-            if (slot.slot, mark) not in taken:
-                return Style(slot.slot, slot.light, slot.dark, mark)
-    return order[0]  # more names than colours times marks
+    colours = {style.slot for style in beside}
+    of_own_colour = (slot for slot in order if slot.slot not in colours)
+    of_own_mark = (replace(slot, mark=mark) for mark in marks for slot in order)
+    unused = (style for style in chain(of_own_colour, of_own_mark) if style not in beside)
+    return next(unused, order[0])  # the last: more names than colours times marks
 
 
 def _hash(text: str) -> str:

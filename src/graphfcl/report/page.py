@@ -1,7 +1,6 @@
 """The report of a folder of grids: one HTML page that needs no network, and its tables as Markdown and LaTeX."""
 
 import json
-from dataclasses import asdict
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -10,10 +9,11 @@ import numpy as np
 
 from graphfcl.experiments import Grid
 from graphfcl.metrics import FEWEST_SEEDS, SeedSummary, active_metrics
-from graphfcl.report.active import active_data, active_figure, is_active
+from graphfcl.report.active import active_data, active_figure
 from graphfcl.report.blocks import (
     Block,
     Findings,
+    Row,
     Sweep,
     by_strength,
     collect,
@@ -24,19 +24,14 @@ from graphfcl.report.blocks import (
 )
 from graphfcl.report.comparison import (
     MARKS,
-    BlockFigures,
-    RowFigures,
-    block_figures,
-    chosen_text,
-    difference_text,
+    compared_texts,
     further_of_sessions,
     further_titles,
-    improvement_text,
     notes,
-    p_text,
+    printed_figures,
 )
 from graphfcl.report.figures import Style, colour_rules, curves_figure, row_styles
-from graphfcl.report.tables import ABOUT_LEADS, Table, all_tables, latex, lead_tables, markdown, read_dataset_table
+from graphfcl.report.tables import ABOUT_LEADS, all_tables, latex, lead_tables, markdown, read_dataset_table
 from graphfcl.runtime.files import write_bytes
 
 # In the order in which they stand on the page; what is in brackets only where a block has that part.
@@ -62,7 +57,7 @@ def write_page(folder: str | Path) -> list[Path]:
     styles = styles_of(findings)
     for name, blocks in _pictures(findings).items():
         paths.append(Path(folder) / f"{name}.png")
-        (active_figure if all(map(is_active, blocks)) else curves_figure)(blocks, paths[-1], styles)
+        (active_figure if all(block.is_active for block in blocks) else curves_figure)(blocks, paths[-1], styles)
     return paths
 
 
@@ -168,9 +163,10 @@ def _grid(findings: Findings, grid: Grid) -> dict[str, Any]:
 
 
 def _block(block: Block, findings: Findings) -> dict[str, Any]:
-    figures = block_figures(block, findings.ranks(block))
-    protocol = block.protocol
-    further = further_titles() if figures.has_further else {}
+    protocol, further, ranks = block.protocol, further_titles(block), findings.ranks(block)
+    titles = {metric.name: metric.title for metric in active_metrics()} if block.is_active else {}
+    titles |= METRICS | further
+    leads = [(lead.title.removeprefix(f"{block.title}: "), lead) for lead in lead_tables(block)]
     shown: dict[str, Any] = {
         "grid": block.grid.name,
         "title": block.title,
@@ -180,59 +176,44 @@ def _block(block: Block, findings: Findings) -> dict[str, Any]:
         "track": protocol["track"],
         "standardised": protocol.get("standardise") is not False,
         "version": block.version_text,
-        "metrics": _metrics(figures, active=is_active(block)),
+        "metrics": [{"name": name, "title": title} for name, title in titles.items()],  # the first is shown at first
         "reference": block.reference.name,
         "winner": block.winner,
-        "rows": [_row(row, with_further=bool(further), active=is_active(block)) for row in figures.rows],
-        "printed": [{**asdict(one), "average": one.average} for one in figures.printed],
-        "notes": list(notes(figures)),
-        "leads": [_lead(block, lead) for lead in lead_tables(block)],
+        "rows": [_row(block, row, further, ranks.get(row.name)) for row in block.rows],
+        "printed": printed_figures(block),
+        "notes": list(notes(block)),
+        "leads": [{"title": title, "columns": lead.columns, "rows": lead.rows} for title, lead in leads],
     }
     if further:
         shown["further"] = further
         shown["curves"] = {m.name: f"{m.title}: {m.what}" for m in further_of_sessions() if m.share}
-    if is_active(block):
+    if block.is_active:
         shown["active"] = active_data(block)
     return shown
 
 
-def _metrics(figures: BlockFigures, *, active: bool) -> list[dict[str, str]]:
-    """What a figure for each row may be of: name and title, the first chosen where nobody chose another."""
-    titles = {metric.name: metric.title for metric in active_metrics()} if active else {}
-    titles |= METRICS | (further_titles() if figures.has_further else {})
-    return [{"name": name, "title": title} for name, title in titles.items()]
-
-
-def _lead(block: Block, lead: Table) -> dict[str, Any]:
-    return {"title": lead.title.removeprefix(f"{block.title}: "), "columns": lead.columns, "rows": lead.rows}
-
-
-def _row(figures: RowFigures, *, with_further: bool, active: bool) -> dict[str, Any]:
-    row = figures.row
+def _row(block: Block, row: Row, further: dict[str, str], rank: float | None) -> dict[str, Any]:
     shown: dict[str, Any] = {
         "name": row.name,
         "marks": list(row.marks),
         "seeds": sorted(row.results),
-        "sessions": list(range(figures.by_session.size)),
+        "sessions": list(range(row.sessions().shape[1])),
         **{key: _curve(row.sessions(key)) for key in ("balanced_accuracy", "base", "novel")},
-        "average": _plain(figures.average),
-        **{key: _plain(figures.drop(key)) for key in ("pd", "rpd")},
-        "last": _plain(figures.last),
+        **{key: _plain(row.summary(key)) for key in ("average", "pd", "rpd")},
+        "last": _plain(row.summary("balanced_accuracy")),
         "matrix": _numbers(row.matrix()),
-        "seconds": figures.seconds,
-        "memory": figures.memory,
-        "gpu_memory": row.gpu_memory(),
-        "stored": figures.stored,
-        "improvement": improvement_text(figures),
-        "difference": difference_text(figures),
-        "p": p_text(figures),
-        "rank": figures.rank,
-        "chosen": chosen_text(figures),
+        "seconds": float(np.mean(row.seconds())),
+        "memory": row.mean("peak_memory_mb"),
+        "gpu_memory": row.mean("peak_gpu_memory_mb"),
+        "stored": row.stored(),
+        **dict(zip(("improvement", "difference", "p"), compared_texts(block, row), strict=True)),
+        "rank": rank,
+        "chosen": row.chosen(),
     }
-    if active:
-        shown["active"] = {m.name: _plain(summary(row.values(m.name))) for m in active_metrics()}
-    if with_further:
-        shown["further"] = {name: _plain(one) for name, one in figures.further.items()}
+    if block.is_active:
+        shown["active"] = {metric.name: _plain(row.summary(metric.name)) for metric in active_metrics()}
+    if further:
+        shown["further"] = {name: _plain(row.summary(name)) for name in further}
         shown["curves"] = {m.name: _curve(row.sessions(m.name)) for m in further_of_sessions() if m.share}
     return shown
 

@@ -1,62 +1,55 @@
 """Tables as Markdown and LaTeX; Table 1 lists the datasets at hand, with their counts and splits."""
 
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from graphfcl.datasets import all_datasets, data_folder, load_dataset
-from graphfcl.report.active import active_lines, active_notes, is_active, requested_columns
+from graphfcl.report.active import active_table
 from graphfcl.report.blocks import Block, Findings, Sweep, sweeps
 from graphfcl.report.comparison import (
-    MARKS,
-    BlockFigures,
-    block_figures,
-    chosen_text,
-    difference_text,
+    Table,
+    compared_texts,
     figure,
     further_of_sessions,
     further_of_streams,
     further_titles,
-    improvement_text,
     lead_lines,
+    marked_name,
     notes,
-    p_text,
-    printed_line,
-    result_columns,
+    printed_figures,
 )
 from graphfcl.runtime.files import write_bytes
 from graphfcl.stream import make_stream
 
 
-@dataclass(frozen=True)
-class Table:
-    """Cells are texts; ``bold`` holds the positions of rows to print bold."""
+def result_table(block: Block, ranks: Mapping[str, float]) -> Table:
+    """Sessions, average, PD, RPD, improvement of the reference over each row, and the test of its lead.
 
-    title: str
-    columns: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    bold: frozenset[int] = frozenset()
-    notes: tuple[str, ...] = ()
-
-
-def result_table(figures: BlockFigures) -> Table:
-    """Sessions, average, PD, RPD, improvement of the reference over each row, and how sure its lead is."""
-    columns = result_columns(figures)
+    ranks: average rank of rows, by name; empty for a table without them.
+    """
+    reference = block.reference.name
+    columns = ("method", "seeds", *(str(number) for number in range(block.sessions)), "average", "PD", "RPD")
+    columns += (f"improvement by {reference} (PD/RPD)", f"{reference} ahead on average", "p, Holm")
+    columns += ("average rank",) * bool(ranks)
     lines = []
-    for shown in figures.rows:
-        name = shown.row.name + "".join(MARKS[mark] for mark in shown.row.marks)
-        cells = [f"{value:.2f}" for value in shown.by_session]
-        cells[figures.sessions - 1] = figure(shown.last)
-        line = [name, str(len(shown.row.results)), *cells, figure(shown.average)]
-        line += [figure(shown.drop("pd")), figure(shown.drop("rpd"))]
-        line += [improvement_text(shown), difference_text(shown), p_text(shown)]
-        if figures.ranked:
-            line.append("" if shown.rank is None else f"{shown.rank:.2f}")
+    for row in block.rows:
+        cells = [f"{value:.2f}" for value in row.sessions().mean(axis=0)]
+        cells[block.sessions - 1] = figure(row.summary("balanced_accuracy"))
+        line = [marked_name(row), str(len(row.results)), *cells]
+        line += [*(figure(row.summary(key)) for key in ("average", "pd", "rpd")), *compared_texts(block, row)]
+        if ranks:
+            line.append(f"{ranks[row.name]:.2f}" if row.name in ranks else "")
         lines.append(tuple(line))
-    lines += [printed_line(printed, len(columns)) for printed in figures.printed]
-    bold = frozenset(n for n, shown in enumerate(figures.rows) if shown.row.name == figures.block.winner)
-    return Table(figures.block.title, columns, tuple(lines), bold, notes(figures))
+    for one in printed_figures(block):
+        cells = [f"{value:.2f}" for value in (*one["accuracy"], one["average"], one["pd"], one["rpd"])]
+        line = [f"{one['name']}, printed", "", *cells]
+        lines.append((*line, *[""] * (len(columns) - len(line))))
+    bold = frozenset(number for number, row in enumerate(block.rows) if row.name == block.winner)
+    return Table(block.title, columns, tuple(lines), bold, notes(block))
 
 
 ABOUT_LEADS = (
@@ -76,33 +69,34 @@ def lead_tables(block: Block) -> list[Table]:
     ]
 
 
-def further_table(figures: BlockFigures) -> Table:
+def further_table(block: Block, titles: Mapping[str, str]) -> Table:
     """Metrics besides the result table's own."""
-    titles = further_titles()
-    rows = tuple((shown.row.name, *(figure(shown.further[name]) for name in titles)) for shown in figures.rows)
+    rows = tuple((row.name, *(figure(row.summary(name)) for name in titles)) for row in block.rows)
     about = tuple(f"{metric.title}: {metric.what}" for metric in (*further_of_sessions(), *further_of_streams()))
-    return Table(f"{figures.block.title}: further metrics", ("method", *titles.values()), rows, notes=about)
+    return Table(f"{block.title}: further metrics", ("method", *titles.values()), rows, notes=about)
 
 
-def active_table(block: Block) -> Table:
-    """What labels bring, under the track ``active``."""
-    return Table(f"{block.title}: labels", requested_columns(), tuple(active_lines(block)), notes=active_notes(block))
-
-
-def cost_table(figures: BlockFigures) -> Table:
+def cost_table(block: Block) -> Table:
     """Time, memory, and what is kept between sessions; memory on a GPU where a row has it."""
-    on_gpu = any(shown.row.gpu_memory() is not None for shown in figures.rows)
-    columns: tuple[str, ...] = ("method", "seconds", "peak memory, MB")
-    columns += ("peak GPU memory, MB",) if on_gpu else ()
-    columns += ("kept: nodes", "features", "embeddings", "weights, bytes", "chosen")
+    peaks = {"peak_memory_mb": "peak memory, MB", "peak_gpu_memory_mb": "peak GPU memory, MB"}
+    if all(row.mean("peak_gpu_memory_mb") is None for row in block.rows):
+        del peaks["peak_gpu_memory_mb"]
+    columns = (
+        "method",
+        "seconds",
+        *peaks.values(),
+        "kept: nodes",
+        "features",
+        "embeddings",
+        "weights, bytes",
+        "chosen",
+    )
     rows = []
-    for shown in figures.rows:
-        kept = [f"{shown.stored.get(kind, 0):,}" for kind in ("nodes", "features", "embeddings", "weights")]
-        memory = [f"{shown.memory:.0f}"]
-        if on_gpu:
-            memory.append("" if shown.row.gpu_memory() is None else f"{shown.row.gpu_memory():.0f}")
-        rows.append((shown.row.name, f"{shown.seconds:.1f}", *memory, *kept, chosen_text(shown)))
-    return Table(f"{figures.block.title}: costs and choices", columns, tuple(rows))
+    for row in block.rows:
+        memory = ["" if (peak := row.mean(key)) is None else f"{peak:.0f}" for key in peaks]
+        kept = [f"{row.stored().get(kind, 0):,}" for kind in ("nodes", "features", "embeddings", "weights")]
+        rows.append((row.name, f"{np.mean(row.seconds()):.1f}", *memory, *kept, row.chosen()))
+    return Table(f"{block.title}: costs and choices", columns, tuple(rows))
 
 
 def sweep_table(sweep: Sweep) -> Table:
@@ -131,10 +125,11 @@ def all_tables(findings: Findings) -> list[tuple[str, list[Table]]]:
             continue
         tables = []
         for block in blocks:
-            figures = block_figures(block, findings.ranks(block))
-            tables += [active_table(block)] if is_active(block) else []
-            tables += [result_table(figures), *([further_table(figures)] if figures.has_further else [])]
-            tables += [*lead_tables(block), cost_table(figures)]
+            tables += [active_table(block)] if block.is_active else []
+            tables.append(result_table(block, findings.ranks(block)))
+            further = further_titles(block)
+            tables += [further_table(block, further)] if further else []
+            tables += [*lead_tables(block), cost_table(block)]
         sections.append((grid.name, tables))
     return sections
 
