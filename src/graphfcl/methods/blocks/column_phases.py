@@ -6,7 +6,7 @@ the same to the bit, however many columns are computed at a time: each is added 
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -67,7 +67,7 @@ def run_columns(
     count = slices_at_a_time(task.source.rows, 3 if task.smoothing else 2, resources)
     count = min(count, -(-len(missing) // resources.workers))
     groups = [tuple(missing[start : start + count]) for start in range(0, len(missing), count)]
-    items = [ColumnTask(task.source, task.operator, task.given, task.found, some, task.smoothing) for some in groups]
+    items = [replace(task, slices=some) for some in groups]
     run_tasks(compute_columns, items, resources.tasks, progress=lambda done, total: progress.step(phase, done, total))
 
 

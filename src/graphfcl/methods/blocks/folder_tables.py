@@ -18,16 +18,15 @@ from graphfcl.methods.blocks.column_phases import ColumnTask, Operator, RowFacto
 from graphfcl.methods.blocks.interface import (
     UNLABELLED,
     Held,
+    NodeTables,
     RowBlock,
-    RowMap,
+    RowPhase,
     RowSums,
     Table,
     Tensors,
-    column_sums,
 )
 from graphfcl.methods.blocks.row_tasks import (
     AnyTable,
-    Columns,
     FolderTable,
     JoinedTables,
     RowTask,
@@ -39,29 +38,24 @@ from graphfcl.methods.blocks.row_tasks import (
 )
 from graphfcl.methods.blocks.source import Source
 from graphfcl.methods.blocks.stored_table import StoredTable
-from graphfcl.methods.blocks.work_folder import WorkFolder, arrays_key, key_of
+from graphfcl.methods.blocks.work_folder import Arrays, WorkFolder, arrays_key, key_of
 from graphfcl.methods.learner import SILENT, Labelled, Progress
 from graphfcl.methods.shared.untrained_features import WIDEST, leading_vectors_from, prepare
 from graphfcl.nn import GraphInputs
 from graphfcl.runtime.resources import Need
 
 
-class FolderTables:
+class FolderTables(NodeTables):
     """The tables of one visible graph on disk."""
 
-    whole = None
+    visible: VisibleFolder
 
     def __init__(self, visible: VisibleFolder, seed: int, *, unit: bool, progress: Progress = SILENT) -> None:
-        self.visible = visible
-        self.device = torch.device("cpu")
+        self.visible, self.device, self.class_count = visible, torch.device("cpu"), visible.class_count
         self.source = Source.of(visible, seed, unit=unit)
         self.work = WorkFolder(visible.resources.work)
         self.progress = progress
         self.by_row = RowFactors(visible, self.source, self.work, lambda: self.progress)
-
-    @property
-    def node_count(self) -> int:
-        return self.visible.node_count
 
     @property
     def feature_count(self) -> int:
@@ -70,10 +64,6 @@ class FolderTables:
     @property
     def has_feature_columns(self) -> bool:
         return 0 < self.source.raw_width <= WIDEST
-
-    @property
-    def class_count(self) -> int:
-        return self.visible.class_count
 
     @property
     def mean_weight(self) -> float:
@@ -190,75 +180,43 @@ class FolderTables:
 
     # Functions of blocks
 
-    def table(
-        self,
-        phase: str,
-        function: RowMap,
-        columns: int,
-        *,
-        tables: Mapping[str, Table] | None = None,
-        given: Tensors | None = None,
-        kind: str = "<f4",
-        last_use: Sequence[str] = (),
-        **values: Any,
-    ) -> FolderTable:
-        read = {name: as_stored(table) for name, table in (tables or {}).items()}
-        task = self._task(function, read, given or {}, values)
-        stored = self.work.table(phase, task.key(phase), self.source.rows, columns, kind=kind, by="parts")
+    def _table(self, phase: RowPhase, columns: int, kind: str, last_use: Sequence[str]) -> FolderTable:
+        task = self._task(phase)
+        stored = self.work.table(phase.name, task.key(phase.name), self.source.rows, columns, kind=kind, by="parts")
 
         def make(_: int) -> None:
-            self._make_all(read)
-            write_rows(phase, replace(task, shown=self._shown()), stored, *self._how)
+            write_rows(phase.name, self._ready(task), stored, *self._how)
 
-        return self._planned(stored, make, tuple(read.values()), tuple(read[name] for name in last_use))
+        return self._planned(stored, make, tuple(task.tables.values()), tuple(task.tables[name] for name in last_use))
 
-    def sums(
-        self,
-        phase: str,
-        function: RowSums,
-        *,
-        tables: Mapping[str, Table] | None = None,
-        given: Tensors | None = None,
-        **values: Any,
-    ) -> Tensors:
-        read = {name: as_stored(table) for name, table in (tables or {}).items()}
-        task = self._task(function, read, given or {}, values)
-
-        def before() -> RowTask:
-            self._make_all(read)
-            return replace(task, shown=self._shown())
-
-        found = add_rows(phase, task, before, self.work, *self._how)
-        return {name: torch.from_numpy(array) for name, array in found.items()}
+    def _sums(self, phase: RowPhase) -> Tensors:
+        task = self._task(phase)
+        sums = add_rows(phase.name, task, lambda: self._ready(task), self.work, *self._how)
+        return {name: torch.from_numpy(array) for name, array in sums.items()}
 
     def remember(
-        self,
-        phase: str,
-        compute: Callable[[], dict[str, np.ndarray]],
-        *,
-        tables: Mapping[str, Table],
-        given: dict[str, np.ndarray],
-        **values: Any,
-    ) -> dict[str, np.ndarray]:
+        self, phase: str, compute: Callable[[], Arrays], tables: Mapping[str, Table], given: Arrays, **values: Any
+    ) -> Arrays:
         rows = self.visible.row_of_number
         numbers = {} if rows is None else {"row of number": rows}
-        keys = {name: as_stored(table).reader.key for name, table in tables.items()}
+        keys = {name: as_stored(table).key for name, table in tables.items()}
         source, arrays = self.source.key, arrays_key({**given, **numbers})
-        return self.work.arrays(
-            phase, key_of(phase=phase, source=source, tables=keys, arrays=arrays, values=values), compute
-        )
+        key = key_of(phase=phase, source=source, tables=keys, arrays=arrays, values=values)
+        return self.work.arrays(phase, key, compute)
 
-    def _task(self, function: Any, read: dict[str, AnyTable], given: Tensors, values: dict[str, Any]) -> RowTask:
-        arrays = {name: each.cpu().numpy() for name, each in given.items()}
-        readers = {name: table.reader for name, table in read.items()}
-        return RowTask(self.source, function, readers, None, self.work.put("given", arrays), values)
+    def _task(self, phase: RowPhase) -> RowTask:
+        arrays = {name: each.cpu().numpy() for name, each in phase.given.items()}
+        tables = {name: as_stored(table) for name, table in phase.tables.items()}
+        return RowTask(self.source, phase.function, tables, None, self.work.put("given", arrays), phase.values)
 
-    def _make_all(self, read: dict[str, AnyTable]) -> None:
-        for table in read.values():
+    def _ready(self, task: RowTask) -> RowTask:
+        """The task once the tables that it reads are made."""
+        for table in task.tables.values():
             table.made()
+        return replace(task, shown=self._shown())
 
-    def _shown(self) -> Columns | None:
-        return None if self.visible.mask is None else Columns(self.by_row.scales, 1)
+    def _shown(self) -> FolderTable | None:
+        return None if self.visible.mask is None else FolderTable(self.by_row.scales, 1)
 
     def _planned(
         self,
@@ -283,14 +241,8 @@ class FolderTables:
 
     def column_means(self, table: Table) -> torch.Tensor:
         """Of each part by itself: parts of several joined tables are the same."""
-        read = as_stored(table)
-        if isinstance(read, JoinedTables):
-            return torch.cat([self._means_of(part) for part in read.parts])
-        return self._means_of(read)
-
-    def _means_of(self, table: AnyTable) -> torch.Tensor:
-        total = self.sums("means", column_sums, tables={"values": table})["total"]
-        return (total / max(1, self.node_count)).float()
+        parts = table.parts if isinstance(table, JoinedTables) else (as_single(table),)
+        return torch.cat([super(FolderTables, self).column_means(part) for part in parts])
 
     # A few nodes
 

@@ -20,6 +20,7 @@ import torch
 from graphfcl.graph.interfaces import VisibleNodes
 from graphfcl.graph.views import Features
 from graphfcl.graph.visible import VisibleGraph
+from graphfcl.methods.blocks.work_folder import Arrays
 from graphfcl.methods.learner import Labelled, Progress
 from graphfcl.nn import GraphInputs
 
@@ -124,6 +125,17 @@ RowMap = Callable[[RowBlock], torch.Tensor]
 RowSums = Callable[[RowBlock], Tensors]
 
 
+@dataclass(frozen=True, eq=False)
+class RowPhase:
+    """A function of blocks of rows, and what it reads. name: for people, and of the files of a graph on disk."""
+
+    name: str
+    function: Callable[[RowBlock], Any]
+    tables: Mapping[str, Table]
+    given: Tensors
+    values: Mapping[str, Any]
+
+
 @dataclass(frozen=True)
 class Held:
     """Bytes that the main process holds for some time, and the words for what they are."""
@@ -136,19 +148,21 @@ class NodeTables(Protocol):
     """The tables of one visible graph.
 
     Features X have rows of unit length where ``unit`` says so (:func:`open_tables`); Â is the normalised adjacency.
+
+    visible: the graph as it is. device: where tensors are.
+    class_count: classes for which memory is planned; 0 if nothing is known of them.
+    whole: the whole graph on the device, for networks that need it; None if it stays on the disk.
     """
 
-    @property
-    def visible(self) -> VisibleNodes:
-        """The graph as it is."""
-
-    @property
-    def device(self) -> torch.device:
-        """Where tensors are."""
+    visible: VisibleNodes
+    device: torch.device
+    class_count: int = 0
+    whole: GraphInputs | None = None
 
     @property
     def node_count(self) -> int:
         """Visible nodes."""
+        return self.visible.node_count
 
     @property
     def feature_count(self) -> int:
@@ -157,14 +171,6 @@ class NodeTables(Protocol):
     @property
     def has_feature_columns(self) -> bool:
         """Whether a column of X is a column of the graph's features."""
-
-    @property
-    def class_count(self) -> int:
-        """Classes for which memory is planned; 0 if nothing is known of them."""
-
-    @property
-    def whole(self) -> GraphInputs | None:
-        """The whole graph on the device, for networks that need it; None if it stays on the disk."""
 
     @property
     def mean_weight(self) -> float:
@@ -227,6 +233,7 @@ class NodeTables(Protocol):
         **values: Any,
     ) -> Table:
         """(n, columns) the function's rows of every block. last_use: names of tables that nothing reads afterwards."""
+        return self._table(RowPhase(phase, function, tables or {}, given or {}, values), columns, kind, last_use)
 
     def sums(
         self,
@@ -238,20 +245,21 @@ class NodeTables(Protocol):
         **values: Any,
     ) -> Tensors:
         """The function's tensors added over all blocks, in 64 bits."""
+        return self._sums(RowPhase(phase, function, tables or {}, given or {}, values))
+
+    def _table(self, phase: RowPhase, columns: int, kind: str, last_use: Sequence[str]) -> Table: ...
+
+    def _sums(self, phase: RowPhase) -> Tensors: ...
 
     def remember(
-        self,
-        phase: str,
-        compute: Callable[[], dict[str, np.ndarray]],
-        *,
-        tables: Mapping[str, Table],
-        given: dict[str, np.ndarray],
-        **values: Any,
-    ) -> dict[str, np.ndarray]:
+        self, phase: str, compute: Callable[[], Arrays], tables: Mapping[str, Table], given: Arrays, **values: Any
+    ) -> Arrays:
         """Small arrays that follow from these tables, arrays and values: a run that goes on finds them."""
 
     def column_means(self, table: Table) -> torch.Tensor:
         """(D,) in 32 bits, over visible rows."""
+        total = self.sums("means", column_sums, tables={"values": table})["total"]
+        return (total / max(1, self.node_count)).float()
 
     # A few nodes
 

@@ -4,7 +4,7 @@ XB and its hops are computed for a slice of columns at a time, straight into the
 table in 16 bits and one slice in 32 are all there is at once.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -14,17 +14,8 @@ from scipy import sparse
 
 from graphfcl.graph.views import Features
 from graphfcl.graph.visible import VisibleGraph
-from graphfcl.methods.blocks.interface import (
-    TYPES,
-    UNLABELLED,
-    Held,
-    RowBlock,
-    RowMap,
-    RowSums,
-    Table,
-    Tensors,
-    column_sums,
-)
+from graphfcl.methods.blocks.interface import TYPES, UNLABELLED, Held, NodeTables, RowBlock, RowPhase, Table, Tensors
+from graphfcl.methods.blocks.work_folder import Arrays
 from graphfcl.methods.learner import Labelled, Progress
 from graphfcl.methods.shared.untrained_features import WIDEST, leading_vectors
 from graphfcl.nn import GraphInputs, tensor_of
@@ -39,6 +30,8 @@ Slices = dict[int, torch.Tensor]  # what a slice of columns of each table is, wh
 class ResidentTable:
     """An (n, D) tensor, or what computes slices of its columns. compute: (columns, slices known) ↦ (n, columns)."""
 
+    random_access = True
+
     def __init__(
         self,
         columns: int,
@@ -52,10 +45,6 @@ class ResidentTable:
     @classmethod
     def of(cls, values: torch.Tensor) -> "ResidentTable":
         return cls(values.shape[1], values)
-
-    @property
-    def random_access(self) -> bool:
-        return True
 
     @property
     def values(self) -> torch.Tensor:
@@ -144,20 +133,17 @@ class _JoinedTable(ResidentTable):
         return found
 
 
-class ResidentTables:
+class ResidentTables(NodeTables):
     """The tables of a visible graph in memory.
 
     visible: the graph as it is. inputs: the same with the features X, on the device.
     """
 
-    def __init__(self, visible: VisibleGraph, inputs: GraphInputs) -> None:
-        self.visible = visible
-        self.device = inputs.device
-        self._inputs = inputs
+    visible: VisibleGraph
 
-    @property
-    def node_count(self) -> int:
-        return self._inputs.visible.node_count
+    def __init__(self, visible: VisibleGraph, inputs: GraphInputs) -> None:
+        self.visible, self.device, self.whole = visible, inputs.device, inputs
+        self._inputs = inputs
 
     @property
     def feature_count(self) -> int:
@@ -166,14 +152,6 @@ class ResidentTables:
     @property
     def has_feature_columns(self) -> bool:
         return 0 < int(self.visible.features.shape[1]) <= WIDEST
-
-    @property
-    def class_count(self) -> int:
-        return 0
-
-    @property
-    def whole(self) -> GraphInputs:
-        return self._inputs
 
     @cached_property
     def mean_weight(self) -> float:
@@ -233,26 +211,14 @@ class ResidentTables:
     def take(self, values: torch.Tensor) -> ResidentTable:
         return ResidentTable.of(values)
 
-    def table(
-        self,
-        phase: str,  # noqa: ARG002
-        function: RowMap,
-        columns: int,
-        *,
-        tables: Mapping[str, Table] | None = None,
-        given: Tensors | None = None,
-        kind: str = "<f4",
-        last_use: Sequence[str] = (),
-        **values: Any,
-    ) -> ResidentTable:
-        read = {name: _resident(each) for name, each in (tables or {}).items()}
-        blocks = self._blocks(read, given or {}, values)
+    def _table(self, phase: RowPhase, columns: int, kind: str, last_use: Sequence[str]) -> ResidentTable:
+        blocks = self._blocks(phase)
         if len(blocks) == 1:
-            return ResidentTable.of(function(blocks[0]).to(TYPES[kind]))
-        found = self._room(columns, TYPES[kind], [read[name] for name in last_use])
+            return ResidentTable.of(phase.function(blocks[0]).to(TYPES[kind]))
+        written = self._room(columns, TYPES[kind], [_resident(phase.tables[name]) for name in last_use])
         for block in blocks:
-            found[block.start : block.stop] = function(block)
-        return ResidentTable.of(found)
+            written[block.start : block.stop] = phase.function(block)
+        return ResidentTable.of(written)
 
     def _room(self, columns: int, kind: torch.dtype, last_use: list[ResidentTable]) -> torch.Tensor:
         """A table to write to: one that is read for the last time if it fits, row by row in its place."""
@@ -262,27 +228,18 @@ class ResidentTables:
                 return values
         return torch.empty(self.node_count, columns, dtype=kind, device=self.device)
 
-    def sums(
-        self,
-        phase: str,  # noqa: ARG002
-        function: RowSums,
-        *,
-        tables: Mapping[str, Table] | None = None,
-        given: Tensors | None = None,
-        **values: Any,
-    ) -> Tensors:
+    def _sums(self, phase: RowPhase) -> Tensors:
         total: Tensors = {}
-        read = {name: _resident(each) for name, each in (tables or {}).items()}
-        for block in self._blocks(read, given or {}, values):
-            for name, each in function(block).items():
+        for block in self._blocks(phase):
+            for name, each in phase.function(block).items():
                 total[name] = total[name] + each.double() if name in total else each.double()
         return total
 
-    def _blocks(self, tables: dict[str, ResidentTable], given: Tensors, values: dict[str, Any]) -> list[RowBlock]:
-        count = self.node_count
-        there = {name: each.to(self.device) for name, each in given.items()}
+    def _blocks(self, phase: RowPhase) -> list[RowBlock]:
+        count, tables = self.node_count, {name: _resident(each) for name, each in phase.tables.items()}
+        there = {name: each.to(self.device) for name, each in phase.given.items()}
         return [
-            RowBlock(start, min(start + BLOCK, count), self, tables, None, there, values)
+            RowBlock(start, min(start + BLOCK, count), self, tables, None, there, phase.values)
             for start in range(0, max(count, 1), BLOCK)
         ]
 
@@ -290,20 +247,8 @@ class ResidentTables:
         """(stop − start, d) rows of X."""
         return self._inputs.visible.features[start:stop]
 
-    def remember(
-        self,
-        phase: str,  # noqa: ARG002
-        compute: Callable[[], dict[str, np.ndarray]],
-        *,
-        tables: Mapping[str, Table],  # noqa: ARG002
-        given: dict[str, np.ndarray],  # noqa: ARG002
-        **values: Any,  # noqa: ARG002
-    ) -> dict[str, np.ndarray]:
+    def remember(self, phase: str, compute: Callable[[], Arrays], *_: Any, **__: Any) -> Arrays:  # noqa: ARG002
         return compute()
-
-    def column_means(self, table: Table) -> torch.Tensor:
-        total = self.sums("means", column_sums, tables={"values": table})["total"]
-        return (total / max(1, self.node_count)).float()
 
     # A few nodes
 

@@ -7,12 +7,12 @@ part, and then over parts. So neither the number of workers nor the memory chang
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 
-from graphfcl.methods.blocks.interface import BlockReader, RowBlock, Table
+from graphfcl.methods.blocks.interface import RowBlock, Table
 from graphfcl.methods.blocks.source import Source
 from graphfcl.methods.blocks.stored_table import StoredTable, parts_of, slices_of
 from graphfcl.methods.blocks.tile_files import BLOCK
@@ -25,71 +25,34 @@ from graphfcl.runtime.tasks import run_tasks
 BYTES_A_COLUMN = 24  # of a row, in all steps of a task together
 
 
-class KeyedReader(BlockReader, Protocol):
-    """A table that a task reads, and the key of what it was computed of."""
-
-    @property
-    def key(self) -> Any: ...
-
-
-@dataclass(frozen=True)
-class Columns:
-    """The first columns of a stored table."""
-
-    stored: StoredTable
-    columns: int
-
-    @property
-    def key(self) -> Any:
-        return [self.stored.key, self.columns]
-
-    def part(self, start: int, stop: int) -> torch.Tensor:  # noqa: ARG002
-        return torch.from_numpy(self.stored.block(start, self.columns))
-
-
-@dataclass(frozen=True)
-class Joined:
-    """Stored tables side by side."""
-
-    parts: tuple[Columns, ...]
-
-    @property
-    def columns(self) -> int:
-        return sum(part.columns for part in self.parts)
-
-    @property
-    def key(self) -> Any:
-        return [part.key for part in self.parts]
-
-    def part(self, start: int, stop: int) -> torch.Tensor:
-        return torch.cat([part.part(start, stop) for part in self.parts], dim=1)
-
-
-def _nothing(columns: int) -> None:
-    """What computes a table that is always there."""
-
-
 @dataclass(frozen=True, eq=False)
 class FolderTable:
     """The first columns of a stored table, and what computes them.
 
-    make: computes so many columns, the first ones. behind: the tables that it is computed of.
-    shared: whether it serves other visible graphs of the folder as well.
+    make: computes so many columns, the first ones; None for a table that is always there.
+    behind: the tables that it is computed of. shared: whether it serves other visible graphs of the folder as well.
     """
 
     stored: StoredTable
     columns: int
-    make: Callable[[int], None] = _nothing
+    make: Callable[[int], None] | None = None
     behind: tuple["FolderTable | JoinedTables", ...] = ()
     shared: bool = False
 
-    @property
-    def random_access(self) -> bool:
-        return False
+    random_access: ClassVar[bool] = False
+
+    def __reduce__(self) -> tuple[type["FolderTable"], tuple[StoredTable, int]]:
+        """Tasks read it, and make nothing."""
+        return FolderTable, (self.stored, self.columns)
 
     @property
-    def reader(self) -> Columns:
-        return Columns(self.stored, self.columns)
+    def key(self) -> Any:
+        """Says of what it is computed."""
+        return [self.stored.key, self.columns]
+
+    def part(self, start: int, stop: int) -> torch.Tensor:  # noqa: ARG002
+        """(rows, D) of the block that begins at a row."""
+        return torch.from_numpy(self.stored.block(start, self.columns))
 
     @property
     def is_made(self) -> bool:
@@ -98,7 +61,7 @@ class FolderTable:
 
     def made(self) -> StoredTable:
         """Its files, computed now if they are not there."""
-        if not self.is_made:
+        if self.make is not None and not self.is_made:
             self.make(self.columns)
         return self.stored
 
@@ -129,18 +92,18 @@ class JoinedTables:
     """Tables side by side, all of one type."""
 
     parts: tuple[FolderTable, ...]
+    random_access: ClassVar[bool] = False
 
     @property
     def columns(self) -> int:
         return sum(part.columns for part in self.parts)
 
     @property
-    def random_access(self) -> bool:
-        return False
+    def key(self) -> Any:
+        return [part.key for part in self.parts]
 
-    @property
-    def reader(self) -> Joined:
-        return Joined(tuple(part.reader for part in self.parts))
+    def part(self, start: int, stop: int) -> torch.Tensor:
+        return torch.cat([part.part(start, stop) for part in self.parts], dim=1)
 
     def made(self) -> None:
         for part in self.parts:
@@ -190,8 +153,8 @@ class RowTask:
 
     source: Source
     function: Callable[[RowBlock], Any]
-    tables: Mapping[str, KeyedReader]
-    shown: Columns | None
+    tables: Mapping[str, AnyTable]
+    shown: FolderTable | None
     given: StoredArrays
     values: Mapping[str, Any]
     part: int = 0

@@ -2,10 +2,10 @@
 
 import shutil
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -45,20 +45,15 @@ class StoredTable:
     kind: str
     by: Literal["slices", "parts"]
 
-    def __reduce__(self) -> tuple[type["StoredTable"], tuple[object, ...]]:
-        return StoredTable, (
-            self.folder,
-            self.key,
-            self.rows,
-            self.columns,
-            self.kind,
-            self.by,
-        )
+    def __reduce__(self) -> tuple[type["StoredTable"], tuple[Any, ...]]:
+        return StoredTable, astuple(self)  # without its files
 
     @cached_property
     def files(self) -> list[TileFile]:
         if self.by == "slices":
-            places = [((0, self.rows), (start, min(start + SLICE, self.columns))) for start in self._starts]
+            places = [
+                ((0, self.rows), (start, min(start + SLICE, self.columns))) for start in range(0, self.columns, SLICE)
+            ]
         else:
             places = [(part, (0, self.columns)) for part in parts_of(self.rows)]
         return [
@@ -66,26 +61,14 @@ class StoredTable:
             for number, (rows, columns) in enumerate(places)
         ]
 
-    @property
-    def _starts(self) -> range:
-        return range(0, self.columns, SLICE)
-
     @cached_property
     def _part_rows(self) -> int:
         return rows_of_part(self.rows)
 
     @property
-    def slice_count(self) -> int:
-        return len(self._starts)
-
-    @property
     def blocks(self) -> list[tuple[int, int]]:
         """(first row, end) of all blocks."""
         return [(start, min(start + BLOCK, self.rows)) for start in range(0, self.rows, BLOCK)]
-
-    @property
-    def byte_count(self) -> int:
-        return self.rows * self.columns * np.dtype(self.kind).itemsize
 
     def missing(self, end: int | None = None) -> list[int]:
         """Numbers of the files, of all or of those before ``end``, that are not there, cut short, or of something

@@ -51,12 +51,6 @@ class Extent:
         return [(start, min(start + BLOCK, end)) for start in range(first, end, BLOCK)]
 
     @property
-    def slices(self) -> list[tuple[int, int]]:
-        """(first column, end) of its slices."""
-        first, end = self.columns
-        return [(start, min(start + SLICE, end)) for start in range(first, end, SLICE)]
-
-    @property
     def width(self) -> int:
         return self.columns[1] - self.columns[0]
 
