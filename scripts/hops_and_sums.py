@@ -16,7 +16,7 @@ import torch
 
 from graphfcl.graph.folder import GraphFolder
 from graphfcl.graph.folder.visible import VisibleFolder
-from graphfcl.methods.anchor.frame import sums_of
+from graphfcl.methods.anchor.frame import Anchors
 from graphfcl.methods.blocks.folder_tables import FolderTables
 from graphfcl.runtime.memory import parse_bytes
 from graphfcl.runtime.resources import Resources
@@ -93,7 +93,7 @@ def main(folder: Path, work: Path, columns: int, memory: int, workers: int) -> N
         (around,) = inputs.hops(own, (2,))
         labelled = np.flatnonzero(opened.labels >= 0)
         labels = opened.labels[labelled].astype(np.int64)
-        watch.phase("class sums", lambda: sums_of(inputs, around, (labelled, labels), len(opened.class_names)))
+        watch.phase("class sums", lambda: Anchors.of(inputs, around, (labelled, labels), len(opened.class_names)))
 
 
 if __name__ == "__main__":

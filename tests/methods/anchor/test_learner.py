@@ -1,7 +1,5 @@
-"""ANCHOR against plain loops, and what it promises."""
+"""What ANCHOR promises: its state, sessions, explanations and choices."""
 
-import math
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,7 +12,6 @@ from graphfcl import (
     Protocol,
     Session,
     Stream,
-    VisibleGraph,
     build_graph,
     evaluate,
     find_method,
@@ -22,16 +19,13 @@ from graphfcl import (
     make_stream,
 )
 from graphfcl.methods.anchor import choosing
-from graphfcl.methods.anchor.frame import Anchors, class_sums, directions_of, whitening
+from graphfcl.methods.anchor.frame import Blocks, class_sums
 from graphfcl.methods.anchor.head import shared_out
-from graphfcl.methods.anchor.settings import AnchorSettings, Neighbourhood
 from graphfcl.methods.shared.untrained_features import (
     WIDEST,
     around_rows,
     prepare,
     propagated,
-    symmetric,
-    unit_rows,
 )
 from tests.methods.anchor.whole_rounds import links_of, posteriors, ratios_of
 
@@ -49,170 +43,6 @@ def learner() -> Anchor:
     assert isinstance(made, Anchor)
     made.fit(stream_of().base)
     return made
-
-
-def points(count: int = 60, size: int = 5, classes: int = 4) -> tuple[torch.Tensor, torch.Tensor]:
-    random = torch.Generator().manual_seed(0)
-    values = torch.randn(count, size, generator=random)
-    return values / values.norm(dim=1, keepdim=True), torch.arange(count) % classes
-
-
-def test_the_whitening_is_that_of_a_loop() -> None:
-    values, labels = points()
-    middle, root = whitening(values, labels, 4, 0.3)
-    within = np.zeros((5, 5))
-    means = []
-    for c in range(4):
-        own = values[labels == c].double().numpy()
-        means.append(own.mean(axis=0))
-        for row in own:
-            within += np.outer(row - means[-1], row - means[-1]) / (len(own) - 1) / 4
-    within += 0.3 * np.trace(within) / 5 * np.eye(5)
-    np.testing.assert_allclose(root @ root.T, np.linalg.inv(within), rtol=1e-4)
-    assert not root.tril(-1).any()
-    np.testing.assert_allclose(middle, np.mean(means, axis=0), atol=1e-6)
-    upper = root[tuple(torch.triu_indices(5, 5))]
-    assert torch.equal(symmetric(upper), root + torch.triu(root, 1).T)
-    # The symmetric root of a state of before gives vectors with the same angles.
-    values_, vectors = np.linalg.eigh(np.linalg.inv(within))
-    other = torch.from_numpy((vectors * np.sqrt(values_)) @ vectors.T).float()
-    gram, expected = (unit_rows((values - middle) @ each) for each in (root, other))
-    np.testing.assert_allclose(gram @ gram.T, expected @ expected.T, atol=1e-4)
-
-
-def some_graph(edges: float = 0.1) -> VisibleGraph:
-    """60 nodes with weighted edges; some may have none."""
-    drawn = sparse.random_array((60, 60), density=edges, random_state=np.random.default_rng(0), dtype=np.float32)
-    adjacency = sparse.csr_array(sparse.triu(drawn, 1) + sparse.triu(drawn, 1).T)
-    return VisibleGraph(np.arange(60), adjacency, np.zeros((60, 1), np.float32))
-
-
-def softmax_of_a_loop(logits: np.ndarray) -> np.ndarray:
-    return np.array([[math.exp(value) / sum(math.exp(other) for other in row) for value in row] for row in logits])
-
-
-def links_of_a_loop(dense: np.ndarray, posterior: np.ndarray) -> np.ndarray:
-    """What the classes of neighbours say, node by node."""
-    nodes, classes = posterior.shape
-    weights = dense / dense[dense > 0].mean()
-    links = np.zeros((classes, classes))
-    for v in range(nodes):
-        for u in range(nodes):
-            links += weights[v, u] * np.outer(posterior[v], posterior[u])
-    usual = links.sum(axis=0) / links.sum()
-    found = np.zeros((nodes, classes))
-    for v in range(nodes):
-        for c in range(classes):
-            for other in range(classes):
-                expected = 50 * (0.7 * usual[other] + 0.3 * (c == other))
-                ratio = math.log((links[c, other] + expected) / (links[c].sum() + 50) / usual[other])
-                near = sum(weights[v, u] * posterior[u, other] for u in range(nodes))
-                found[v, c] += near * ratio / math.sqrt(max(1, weights[v].sum()))
-    return found
-
-
-@pytest.mark.parametrize("weight", [0.0, 0.8])
-def test_posteriors_are_those_of_a_loop(weight: float) -> None:
-    values, labels = points()
-    visible = some_graph()
-    settings = SimpleNamespace(rounds=2, temperature=4.0, length_prior=3.0)
-    known = Anchors.empty().plus(values[:12], labels[:12], 4)
-    found, _ = posteriors(known, values, visible, Neighbourhood(1.0, 2, 0.6, 3, weight), settings)
-
-    x, dense = values.double().numpy(), visible.normalised.toarray().astype(float)
-    plain = (dense - np.diag(np.diag(dense))) * np.sqrt(np.outer(1 / np.diag(dense), 1 / np.diag(dense)))
-    before = None
-    sums = [sum(x[v] for v in range(12) if labels[v] == c) for c in range(4)]
-    counts = [3.0] * 4
-    means, weights = [sums[c] / counts[c] for c in range(4)], list(counts)
-    for turn in range(3):
-        squares = [
-            min(1, max(0, (means[c] @ means[c] - 1 / weights[c]) / max(0.3, 1 - 1 / weights[c]))) for c in range(4)
-        ]
-        sure = [c for c in range(4) if weights[c] >= 20] or list(range(4))
-        usual = max(1e-4, sum(squares[c] for c in sure) / len(sure))
-        lengths = [math.sqrt((weights[c] * squares[c] + 3 * usual) / (weights[c] + 3)) for c in range(4)]
-        logits = np.array([[4 * (x[v] @ means[c]) / lengths[c] for c in range(4)] for v in range(60)])
-        for _ in range(2 if weight else 1):
-            heard = logits
-            if weight:
-                start = softmax_of_a_loop(logits) if before is None else before
-                heard = logits + weight * links_of_a_loop(plain, start)
-            first = softmax_of_a_loop(heard)
-            posterior = first
-            for _ in range(3):
-                posterior = 0.6 * dense @ posterior + 0.4 * first
-            posterior = posterior / posterior.sum(axis=1, keepdims=True)
-            before = posterior
-        if turn < 2:
-            weights = [counts[c] + posterior[:, c].sum() for c in range(4)]
-            means = [(sums[c] + sum(posterior[v, c] * x[v] for v in range(60))) / weights[c] for c in range(4)]
-    np.testing.assert_allclose(found, posterior, rtol=1e-4, atol=1e-6)
-
-
-def test_links_say_nothing_without_edges() -> None:
-    values, labels = points()
-    settings = SimpleNamespace(rounds=2, temperature=4.0, length_prior=3.0)
-    known = Anchors.empty().plus(values[:12], labels[:12], 4)
-    visible = some_graph(edges=0.0)
-    with_links, _ = posteriors(known, values, visible, Neighbourhood(1.0, 2, 0.0, 1, 1.0), settings)
-    without, _ = posteriors(known, values, visible, Neighbourhood(1.0, 2, 0.0, 1, 0.0), settings)
-    np.testing.assert_allclose(with_links, without, rtol=1e-5)
-
-
-def test_links_tell_classes_that_link_to_others() -> None:
-    """Two kinds of nodes look alike; what sets them apart is whom they link to: never their own kind."""
-    random = np.random.default_rng(0)
-    truth = np.arange(400) % 4
-    rows = np.repeat(np.arange(400), 4)
-    partner = np.array([2, 3, 0, 1])[truth[rows]]
-    columns = random.integers(0, 100, rows.size) * 4 + partner
-    half = sparse.csr_array((np.ones(rows.size, np.float32), (rows, columns)), shape=(400, 400))
-    adjacency = sparse.csr_array(half + half.T)
-    visible = VisibleGraph(np.arange(400), adjacency, np.zeros((400, 1), np.float32))
-    looks = np.eye(3, dtype=np.float32)[np.array([0, 0, 1, 2])[truth]] + 0.02 * random.standard_normal((400, 3))
-    values = torch.from_numpy((looks / np.linalg.norm(looks, axis=1, keepdims=True)).astype(np.float32))
-    settings = SimpleNamespace(rounds=2, temperature=20.0, length_prior=3.0)
-    labels = torch.from_numpy(truth)
-    known = Anchors.empty().plus(values[:200], labels[:200], 4)
-    accuracy = []
-    for weight in (0.0, 1.0):
-        found, _ = posteriors(known, values, visible, Neighbourhood(1.0, 2, 0.0, 1, weight), settings)
-        accuracy.append(float((found.argmax(dim=1) == labels).float().mean()))
-    assert accuracy[0] < 0.85
-    assert accuracy[1] > 0.95
-
-
-@pytest.mark.parametrize("links", [0.0, 0.7])
-def test_a_class_without_a_label_takes_no_part(links: float) -> None:
-    values, labels = points()
-    three = labels < 3
-    settings = SimpleNamespace(rounds=2, temperature=4.0, length_prior=3.0)
-    visible, how = some_graph(), Neighbourhood(1.0, 2, 0.5, 2, links)
-    fewer, more = (Anchors.empty().plus(values[three], labels[three], count) for count in (3, 5))
-    plain, _ = posteriors(fewer, values, visible, how, settings)
-    wider, _ = posteriors(more, values, visible, how, settings)
-    np.testing.assert_allclose(wider[:, :3], plain, rtol=1e-6)
-    assert not wider[:, 3:].any()
-
-
-def test_a_mean_of_few_is_corrected_for_its_noise() -> None:
-    """Means of n unit vectors around one direction: the corrected length does not depend on n."""
-    random = torch.Generator().manual_seed(1)
-    centre = torch.zeros(200)
-    centre[0] = 1.0
-    lengths = []
-    for count in (5, 2000):
-        found = []
-        for _ in range(50 if count == 5 else 1):
-            drawn = centre + 0.1 * torch.randn(count, 200, generator=random)
-            drawn = drawn / drawn.norm(dim=1, keepdim=True)
-            mean = drawn.double().mean(dim=0, keepdim=True)
-            settings = AnchorSettings(length_prior=0.0)
-            direction = directions_of(mean, torch.tensor([float(count)], dtype=torch.float64), settings)
-            found.append(float(mean.norm() / direction.norm()))
-        lengths.append(np.mean(found))
-    assert lengths[0] == pytest.approx(lengths[1], rel=0.03)
 
 
 def test_sessions_one_by_one_in_any_order_or_at_once_give_the_same_state() -> None:
@@ -383,14 +213,6 @@ def test_the_same_labels_again_give_the_same_head(learner: Anchor) -> None:
     assert torch.equal(fresh.known.head, other)  # the same labels on a larger graph do not train it
 
 
-def test_hardly_any_shrinkage_is_no_error() -> None:
-    stream = stream_of()
-    thin = find_method("anchor").make({**QUICK, "rank": 128, "shrinkage": 1e-12}, seed=0)
-    thin.fit(stream.base)
-    found = thin.scores(stream.base.visible_graph, stream.base.validation)
-    assert np.isfinite(found).all()
-
-
 def test_an_explanation_of_a_new_class_against_one_of_session_0_adds_up() -> None:
     stream = stream_of()
     made = find_method("anchor").make(QUICK, seed=0)
@@ -432,18 +254,18 @@ def test_one_candidate_or_no_pseudo_novel_class_leaves_nothing_to_choose() -> No
 def test_every_candidate_is_tried_once_with_its_own_features_around(monkeypatch: pytest.MonkeyPatch) -> None:
     tried: list[tuple[Any, float]] = []
     weights: list[float] = []
-    vectors_of = choosing.vectors_of
+    vectors = Blocks.vectors
 
-    def noted(tables: Any, blocks: Any, frame: Any) -> Any:
+    def noted(blocks: Any, frame: Any, **options: Any) -> Any:
         weights.append(blocks.weights[1])
-        return vectors_of(tables, blocks, frame)
+        return vectors(blocks, frame, **options)
 
-    def score(_: Any, __: Any, ___: Any, candidate: Any) -> float:
-        tried.append((candidate, weights[-1]))
+    def score(*values: Any) -> float:
+        tried.append((values[-1], weights[-1]))
         return 0.5
 
-    monkeypatch.setattr(choosing, "vectors_of", noted)
-    monkeypatch.setattr(choosing._Trials, "_score", score)
+    monkeypatch.setattr(Blocks, "vectors", noted)
+    monkeypatch.setattr(choosing, "_score", score)
     some = ((2.0, 2, 0.3, 3, 0.0), (0.5, 2, 0.3, 3, 0.0), (0.5, 1, 0.3, 3, 0.0), (2.0, 2, 0.0, 1, 0.0))
     learner = find_method("anchor").make({**QUICK, "candidates": some}, seed=0)
     learner.fit(stream_of().base)
@@ -464,3 +286,11 @@ def test_a_calibration_run_shares_the_graph_and_no_embedding() -> None:
     assert inputs is learner.cache.inputs(visible)
     assert learner.cache.embeddings(inputs) is not None
     assert again.cache.embeddings(inputs) is None
+
+
+def test_hardly_any_shrinkage_is_no_error() -> None:
+    stream = stream_of()
+    thin = find_method("anchor").make({**QUICK, "rank": 128, "shrinkage": 1e-12}, seed=0)
+    thin.fit(stream.base)
+    found = thin.scores(stream.base.visible_graph, stream.base.validation)
+    assert np.isfinite(found).all()

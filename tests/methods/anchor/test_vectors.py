@@ -8,7 +8,7 @@ import torch
 from scipy import sparse
 
 from graphfcl import VisibleGraph
-from graphfcl.methods.anchor.frame import Blocks, centres_of, joined, points, vectors_of
+from graphfcl.methods.anchor.frame import Blocks, joined, points
 from graphfcl.methods.blocks.resident import ResidentTables
 from graphfcl.methods.shared.untrained_features import prepare
 from graphfcl.nn import GraphInputs
@@ -40,11 +40,11 @@ def test_a_table_is_what_one_product_makes(dense: bool, monkeypatch: pytest.Monk
     assert table.dtype == (torch.float32 if dense else torch.float16)
     np.testing.assert_allclose(table.float(), expected, rtol=2e-3, atol=2e-3)
 
-    frame = centres_of(tables, blocks)
+    frame = blocks.centres()
     np.testing.assert_allclose(torch.cat(list(frame.values())), expected.mean(axis=0), rtol=2e-3, atol=2e-3)
     frame |= {"middle": torch.randn(24, generator=random), "whitening": torch.randn(24, 24, generator=random).triu()}
     whole = points(joined(list(table.split([10, 10, 4], dim=1)), frame, weights), frame, "<f2")
-    found = vectors_of(tables, blocks, frame, last_use=True).rows_at(np.arange(50))
+    found = blocks.vectors(frame, last_use=True).rows_at(np.arange(50))
     assert found.dtype == torch.float16
     np.testing.assert_allclose(found, whole, atol=1e-3)
 

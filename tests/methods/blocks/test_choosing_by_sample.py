@@ -64,15 +64,15 @@ def small_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
 def scores(monkeypatch: pytest.MonkeyPatch) -> list[np.ndarray]:
     """The scores of all candidates, of every choice in a test."""
     found: list[np.ndarray] = []
-    function = choosing._SampledTrials.scores
+    function = choosing._sampled_scores
 
-    def recorded(trials: Any, candidates: list[Neighbourhood]) -> Any:
+    def recorded(candidates: list[Neighbourhood], *others: Any, **named: Any) -> Any:
         found.append(np.zeros(len(candidates)))
-        for places, each in function(trials, candidates):
+        for places, each in function(candidates, *others, **named):
             found[-1][places] = each
             yield places, each
 
-    monkeypatch.setattr(choosing._SampledTrials, "scores", recorded)
+    monkeypatch.setattr(choosing, "_sampled_scores", recorded)
     return found
 
 

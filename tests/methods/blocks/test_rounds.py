@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from graphfcl.methods.anchor.frame import Anchors, Blocks, centres_of, frame_of, sums_of, vectors_of
+from graphfcl.methods.anchor.frame import Anchors, Blocks
 from graphfcl.methods.anchor.rounds import run_rounds
 from graphfcl.methods.anchor.settings import AnchorSettings, Neighbourhood
 from graphfcl.methods.blocks import NodeTables, RowBlock, Table, open_tables
@@ -59,8 +59,8 @@ def test_the_frame_is_that_of_memory(tmp_path: Path, masked: bool) -> None:
         blocks = Blocks.of(tables, [own, *tables.hops(own, (2,))], (1.0, 2.0))
         nodes = tables.visible.nodes[::2].copy()
         labels = np.random.default_rng(1).integers(0, 4, nodes.size)
-        frame = frame_of(tables, blocks, centres_of(tables, blocks), (nodes, labels), 5, 0.3)
-        found.append((frame, whole(tables, vectors_of(tables, blocks, frame)).float()))
+        frame = blocks.frame(blocks.centres(), (nodes, labels), 5, 0.3)
+        found.append((frame, whole(tables, blocks.vectors(frame)).float()))
     (there, x), (here, expected) = found
     for name, value in here.items():
         np.testing.assert_allclose(there[name], value, rtol=2e-4, atol=1e-5)
@@ -76,7 +76,7 @@ def test_rounds_are_those_of_memory(tmp_path: Path, how: str, masked: bool) -> N
         x = tables.table("x", _unit_features, 40, kind="<f2")
         nodes = tables.visible.nodes[::5].copy()
         labels = np.random.default_rng(1).integers(0, 6, nodes.size)
-        anchors = sums_of(tables, x, (nodes, labels), 7)
+        anchors = Anchors.of(tables, x, (nodes, labels), 7)
         points = x.rows_at(tables.visible.rows(nodes))
         expected = Anchors.empty().plus(points, torch.from_numpy(labels), 7)
         np.testing.assert_allclose(anchors.sums, expected.sums, atol=1e-9)
@@ -95,7 +95,7 @@ def test_rounds_that_change_nothing_keep_their_table(tmp_path: Path, how: str, f
     there = open_tables(visible_folder(folder, tmp_path / "work"), CPU, 0, unit=True)
     x = there.table("x", _unit_features, there.feature_count, kind="<f2")
     nodes = np.arange(100)
-    anchors = sums_of(there, x, (nodes, nodes % 3), 3)
+    anchors = Anchors.of(there, x, (nodes, nodes % 3), 3)
     rounds = run_rounds(there, x, anchors, HOW[how], AnchorSettings())
     np.testing.assert_allclose(rounds.posteriors_at(np.arange(270)).sum(dim=1), np.ones(270), atol=1e-5)
     left = {path.name.rsplit("-", 1)[0] for path in (tmp_path / "work").iterdir() if path.is_dir()}

@@ -16,24 +16,19 @@ Above ``whole_up_to`` nodes a sample decides, with these differences, each of wh
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 import torch
 
 from graphfcl.methods.anchor.frame import (
-    FRAME,
     Anchors,
     Blocks,
-    centres_of,
     directions_of,
-    frame_of,
     joined,
     logits_of,
     points,
     points_of_block,
-    sums_of,
-    vectors_of,
     whitening,
 )
 from graphfcl.methods.anchor.hop_encoder import HOPS
@@ -79,10 +74,10 @@ def choose_neighbourhood(
         (around,) = tables.hops(own, (hops,))
         return Blocks.of(tables, [own, around], (settings.raw_weight, 0.0), kind)
 
-    trials = (_SampledTrials if sampled else _Trials)(tables, plan, validation, settings, seed)
+    score_candidates = partial(_sampled_scores, seed=seed) if sampled else _scores
     scores, tried = np.zeros(len(candidates)), 0
-    for places, found in trials.scores(candidates):
-        scores[places], tried = found, tried + len(places)
+    for places, means in score_candidates(candidates, tables, plan, validation, settings):
+        scores[places], tried = means, tried + len(places)
         progress.step("choosing hops", tried, len(candidates), score=float(scores.max()))
     best = int(np.argmax(scores))
     chosen = candidates[best if scores[best] > scores[0] + settings.margin else 0]
@@ -100,77 +95,68 @@ def _grouped(candidates: list[Neighbourhood]) -> dict[Group, list[int]]:
     }
 
 
-@dataclass(frozen=True, eq=False)
-class _Trials:
-    """All candidates are tried on all visible nodes."""
-
-    tables: NodeTables
-    plan: PlanBlocks
-    validation: ValidationSessions
-    settings: AnchorSettings
-    seed: int
-
-    def scores(self, candidates: list[Neighbourhood]) -> Iterator[tuple[list[int], list[float]]]:
-        """Places of some candidates, and their scores."""
-        tables, validation, settings = self.tables, self.validation, self.settings
-        known, hops_before = validation.known_count, -1
-        for (hops, weight), places in _grouped(candidates).items():
-            if hops != hops_before:
-                blocks, hops_before = self.plan(hops), hops
-                centres = centres_of(tables, blocks)
-            blocks = replace(blocks, weights=(settings.raw_weight, weight))
-            frame = frame_of(tables, blocks, centres, validation.train, known, settings.shrinkage)
-            x = vectors_of(tables, blocks, frame)
-            anchors = sums_of(tables, x, validation.train, known)
-            for place in places:
-                yield [place], [self._score(x, anchors, candidates[place])]
-            x.remove()
-
-    def _score(self, x: Table, known: Anchors, how: Neighbourhood) -> float:
-        """The mean score of some draws of validation sessions."""
-        visible, found = self.tables.visible, []
-        asked = visible.rows(self.validation.asked[0])
-        for draw in range(_draw_count(self.validation)):
-            alone = self.validation.only(draw)
-            *_, last = alone.sessions()
-            supports = x.rows_at(visible.rows(last.supports))
-            labels = tensor_of(last.support_classes, supports.device)
-            anchors = known.plus(supports, labels, last.class_count)
-            rounds = run_rounds(self.tables, x, anchors, how, self.settings)
-            found.append(alone.score_of(rounds.posteriors_at(asked).argmax(dim=1).cpu().numpy()))
-            rounds.remove()
-        return float(np.mean(found))
+def _scores(
+    candidates: list[Neighbourhood],
+    tables: NodeTables,
+    plan: PlanBlocks,
+    validation: ValidationSessions,
+    settings: AnchorSettings,
+) -> Iterator[tuple[list[int], list[float]]]:
+    """Places of some candidates and their scores, tried on all visible nodes."""
+    known, hops_before = validation.known_count, -1
+    for (hops, weight), places in _grouped(candidates).items():
+        if hops != hops_before:
+            blocks, hops_before = plan(hops), hops
+            centres = blocks.centres()
+        blocks = replace(blocks, weights=(settings.raw_weight, weight))
+        x = blocks.vectors(blocks.frame(centres, validation.train, known, settings.shrinkage))
+        anchors = Anchors.of(tables, x, validation.train, known)
+        for place in places:
+            yield [place], [_score(tables, x, anchors, validation, settings, candidates[place])]
+        x.remove()
 
 
-@dataclass(frozen=True, eq=False)
-class _SampledTrials:
-    """All candidates are tried on a sample; see the module docstring."""
+def _score(
+    tables: NodeTables,
+    x: Table,
+    known: Anchors,
+    validation: ValidationSessions,
+    settings: AnchorSettings,
+    how: Neighbourhood,
+) -> float:
+    """The mean score of some draws of validation sessions."""
+    scores, queries = [], tables.visible.rows(validation.asked[0])
+    for draw in range(_draw_count(validation)):
+        alone = validation.only(draw)
+        *_, last = alone.sessions()
+        supports = x.rows_at(tables.visible.rows(last.supports))
+        anchors = known.plus(supports, tensor_of(last.support_classes, supports.device), last.class_count)
+        rounds = run_rounds(tables, x, anchors, how, settings)
+        scores.append(alone.score_of(rounds.posteriors_at(queries).argmax(dim=1).cpu().numpy()))
+        rounds.remove()
+    return float(np.mean(scores))
 
-    tables: NodeTables
-    plan: PlanBlocks
-    validation: ValidationSessions
-    settings: AnchorSettings
-    seed: int
 
-    def scores(self, candidates: list[Neighbourhood]) -> Iterator[tuple[list[int], list[float]]]:
-        """Places of some candidates, and their scores; far behind, that without neighbours counts for all."""
-        parts = (self.validation.train, self.validation.asked)
-        train, asked = (some_of_each_class(part, MOST_NODES, self.seed) for part in parts)
-        validation = replace(self.validation, train=train, asked=asked)
-        quiet: dict[Group, float] = {}  # scores without neighbours
-        grouped = _grouped(candidates)
-        for hops in sorted({group[0] for group in grouped}):
-            trial = _SampledTrial(self.tables, self.plan(hops), validation, self.settings, self.seed)
-            groups = [group for group in grouped if group[0] == hops]
-            alone = {group: candidates[grouped[group][0]].without_posteriors for group in groups}
-            quiet |= {group: trial.scores([how])[0] for group, how in alone.items()}
-            for group in groups:
-                places = grouped[group]
-                behind = max(quiet.values()) - quiet[group] > MOST_BEHIND
-                yield (
-                    places,
-                    ([quiet[group]] * len(places) if behind else trial.scores([candidates[place] for place in places])),
-                )
+def _sampled_scores(
+    candidates: list[Neighbourhood],
+    tables: NodeTables,
+    plan: PlanBlocks,
+    validation: ValidationSessions,
+    settings: AnchorSettings,
+    seed: int,
+) -> Iterator[tuple[list[int], list[float]]]:
+    """Places of some candidates and their scores on a sample; far behind, that without neighbours counts for all."""
+    train, asked = (some_of_each_class(part, MOST_NODES, seed) for part in (validation.train, validation.asked))
+    validation = replace(validation, train=train, asked=asked)
+    alone: dict[Group, float] = {}  # scores without neighbours
+    grouped = _grouped(candidates)
+    for hops in sorted({group[0] for group in grouped}):
+        trial = _SampledTrial(tables, plan(hops), validation, settings, seed)
+        groups = {group: [candidates[place] for place in grouped[group]] for group in grouped if group[0] == hops}
+        alone |= {group: trial.scores([some[0].without_posteriors])[0] for group, some in groups.items()}
+        for group, some in groups.items():
+            behind = max(alone.values()) - alone[group] > MOST_BEHIND
+            yield grouped[group], [alone[group]] * len(some) if behind else trial.scores(some)
 
 
 @dataclass(frozen=True, eq=False)
@@ -211,46 +197,45 @@ class _SampledTrial:
         """Of some with the same weight of the features around. They are stored: a run that goes on reads them."""
         settings, (nodes, labels), (asked, classes) = self.settings, self.validation.train, self.validation.asked
         drawn = {f"supports {number}": each for number, each in enumerate(self.validation.supports)}
-        found = self.tables.remember(
+        stored = self.tables.remember(
             "choice",
-            lambda: self._scores(candidates),
+            lambda: {"scores": self._scores(candidates)},
             tables={"blocks": self.blocks.table},
             given={"train": nodes, "labels": labels, "asked": asked, "classes": classes, **drawn},
             candidates=[list(each) for each in candidates],
             settings=[settings.raw_weight, settings.shrinkage, settings.temperature, settings.length_prior],
             sample=[settings.rounds, self.seed, SAMPLE],
         )
-        return [float(score) for score in found["scores"]]
+        return stored["scores"].tolist()
 
-    def _scores(self, candidates: list[Neighbourhood]) -> dict[str, np.ndarray]:
+    def _scores(self, candidates: list[Neighbourhood]) -> np.ndarray:
         blocks = replace(self.blocks, weights=(self.settings.raw_weight, candidates[0].hop_weight))
         frame = self._frame(blocks)
         draws = self._draws(blocks, frame)
-        count, found, logits = len(draws.counts), [], None
+        count, scores, logits = len(draws.counts), [], None
         for how in candidates:
             if how.uses_posteriors:
-                logits = logits_table(self.tables, blocks, frame, draws) if logits is None else logits
+                logits = _logits_table(blocks, frame, draws) if logits is None else logits
                 table = with_neighbours(self.tables, logits, how, draws=count)
                 posterior = table.rows_at(self.tables.visible.rows(self.validation.asked[0]))
                 table.remove()
             else:
                 posterior = draws.logits(self._points(self._rows.asked, blocks, frame))
             answers = posterior.unflatten(1, (count, -1)).argmax(dim=2).cpu().numpy()
-            found.append(np.mean([self.validation.score_of(answers[:, draw]) for draw in range(count)]))
+            scores.append(np.mean([self.validation.score_of(answers[:, draw]) for draw in range(count)]))
         if logits is not None:
             logits.remove()
-        return {"scores": np.array(found)}
+        return np.array(scores)
 
     def _points(self, rows: torch.Tensor, blocks: Blocks, frame: Tensors) -> torch.Tensor:
-        return points(joined(list(rows.split(list(blocks.widths), dim=1)), frame, blocks.weights), frame, blocks.kind)
+        return points(joined(blocks.split(rows), frame, blocks.weights), frame, blocks.kind)
 
     def _frame(self, blocks: Blocks) -> Tensors:
         """Centres by the sample; middle and R by the nodes of known classes."""
         labels = tensor_of(self.validation.train[1], self.tables.device)
-        parts = self._rows.sample.split(list(blocks.widths), dim=1)
+        parts = blocks.split(self._rows.sample)
         frame = {f"centre.{place}": part.double().mean(dim=0).float() for place, part in enumerate(parts)}
-        vectors = joined(list(self._rows.train.split(list(blocks.widths), dim=1)), frame, blocks.weights)
-        vectors = vectors.to(TYPES[blocks.kind])
+        vectors = joined(blocks.split(self._rows.train), frame, blocks.weights).to(TYPES[blocks.kind])
         middle, root = whitening(vectors, labels, self.validation.known_count, self.settings.shrinkage)
         return {**frame, "middle": middle, "whitening": root}
 
@@ -296,18 +281,11 @@ def directions_by_sample(anchors: Anchors, sample: torch.Tensor, each: float, se
     return directions
 
 
-def logits_table(tables: NodeTables, blocks: Blocks, frame: Tensors, draws: Draws) -> Table:
+def _logits_table(blocks: Blocks, frame: Tensors, draws: Draws) -> Table:
     """(n, draws · C) by the nodes' own vectors; x is made on the way and not stored."""
-    given = {"directions": draws.directions, "counts": draws.counts}
-    return tables.table(
-        "logits",
-        _logits_of_draws,
-        draws.counts.numel(),
-        tables={"blocks": blocks.table},
-        given={**{name: frame[name] for name in FRAME if name in frame}, **given},
-        temperature=draws.temperature,
-        **blocks.values,
-    )
+    more = {"directions": draws.directions, "counts": draws.counts}
+    columns = draws.counts.numel()
+    return blocks.mapped("logits", _logits_of_draws, columns, frame, more, temperature=draws.temperature)
 
 
 def _logits_of_draws(block: RowBlock) -> torch.Tensor:
@@ -326,8 +304,7 @@ def held_by_choice(base: BaseSession, tables: NodeTables, rank: int, settings: A
 
 
 def _held(rows: int, columns: int) -> Held:
-    what = f"choosing the neighbourhood on {rows:,} rows of {columns:,} columns"
-    return Held(rows * columns * BYTES_OF_NUMBER, what)
+    return Held.of_rows("choosing the neighbourhood", rows, columns, BYTES_OF_NUMBER)
 
 
 def _draw_count(validation: ValidationSessions) -> int:
@@ -336,8 +313,8 @@ def _draw_count(validation: ValidationSessions) -> int:
 
 def _supports_of(validation: ValidationSessions) -> np.ndarray:
     """Nodes, ascending, of all draws; a class may have too few for a draw."""
-    found = np.unique(np.concatenate(validation.supports[: _draw_count(validation)], axis=None))
-    return found[found >= 0]
+    nodes = np.unique(np.concatenate(validation.supports[: _draw_count(validation)], axis=None))
+    return nodes[nodes >= 0]
 
 
 def sampled_nodes(nodes: np.ndarray, seed: int) -> np.ndarray:

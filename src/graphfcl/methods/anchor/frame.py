@@ -4,6 +4,7 @@ A node's blocks are XB, Â…ÂXB and Z side by side. Every formula here is a fu
 blocks of rows (``methods/blocks``).
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +13,7 @@ import torch
 from graphfcl.graph.interfaces import VisibleNodes
 from graphfcl.methods.anchor.settings import AnchorSettings
 from graphfcl.methods.blocks import NodeTables, RowBlock, Table
-from graphfcl.methods.blocks.interface import ROWS, TYPES
+from graphfcl.methods.blocks.interface import ROWS, TYPES, RowMap
 from graphfcl.methods.learner import Labelled, Tensors
 from graphfcl.methods.shared.untrained_features import unit_rows
 
@@ -29,6 +30,7 @@ class Blocks:
     table: (n, ΣD) side by side. widths: columns of each. weights: those in f. kind: the type of f and x.
     """
 
+    tables: NodeTables
     table: Table
     widths: tuple[int, ...]
     weights: tuple[float, ...]
@@ -39,54 +41,46 @@ class Blocks:
         """Join tables of blocks, of which the last may be missing."""
         widths = [part.columns for part in parts]
         joined = tables.side_by_side([part for part in parts if part.columns], block_kind(tables.visible, kind))
-        return cls(joined, (*widths, *[0] * (len(weights) - len(parts))), weights, kind)
+        return cls(tables, joined, (*widths, *[0] * (len(weights) - len(parts))), weights, kind)
 
     @property
     def values(self) -> dict[str, Any]:
         return {"widths": list(self.widths), "weights": list(self.weights), "point_kind": self.kind}
 
+    def split(self, rows: torch.Tensor) -> list[torch.Tensor]:
+        """The blocks of some rows of the table."""
+        return list(rows.split(list(self.widths), dim=1))
+
+    def centres(self) -> Tensors:
+        """The means of the blocks over the visible nodes."""
+        parts = self.tables.column_means(self.table).split(list(self.widths))
+        return {f"centre.{place}": centre for place, centre in enumerate(parts)}
+
+    def frame(self, centres: Tensors, labelled: Labelled, count: int, shrinkage: float) -> Tensors:
+        """Centres of the blocks, the mean of class means, and R."""
+        read, values = {"blocks": self.table, "labels": self.tables.labels(labelled)}, self.values
+        sums = self.tables.sums("class-sums", _class_sums, tables=read, given=centres, count=count, **values)
+        within = self.tables.sums("within", _spread, tables=read, given={**centres, **sums}, **values)["within"]
+        middle = mean_of_means(sums["sums"], sums["counts"])
+        return {**centres, "middle": middle, "whitening": root_of(within, shrinkage)}
+
+    def mapped(
+        self, phase: str, function: RowMap, columns: int, frame: Tensors, more: Tensors | None = None, **options: Any
+    ) -> Table:
+        """(n, columns) a function of the blocks and a frame. more: further tensors that it reads."""
+        given = {**{name: frame[name] for name in FRAME if name in frame}, **(more or {})}
+        read = {"blocks": self.table}
+        return self.tables.table(phase, function, columns, tables=read, given=given, **options, **self.values)
+
+    def vectors(self, frame: Tensors, *, last_use: bool = False) -> Table:
+        """(n, D) x of all nodes. last_use: of the blocks."""
+        done = ("blocks",) * last_use
+        return self.mapped("x", points_of_block, self.table.columns, frame, kind=self.kind, last_use=done)
+
 
 def block_kind(visible: VisibleNodes, kind: str) -> str:
     """The type of blocks if f and x have this one. Only words, whose rows have unit length, fit in 16 bits."""
     return kind if visible.sparse_features and visible.feature_count else "<f4"
-
-
-def centres_of(tables: NodeTables, blocks: Blocks) -> Tensors:
-    """The means of the blocks over the visible nodes."""
-    parts = tables.column_means(blocks.table).split(list(blocks.widths))
-    return {f"centre.{place}": centre for place, centre in enumerate(parts)}
-
-
-def frame_of(
-    tables: NodeTables, blocks: Blocks, centres: Tensors, labelled: Labelled, count: int, shrinkage: float
-) -> Tensors:
-    """Centres of the blocks, the mean of class means, and R."""
-    read = {"blocks": blocks.table, "labels": tables.labels(labelled)}
-    found = tables.sums("class-sums", _class_sums, tables=read, given=centres, count=count, **blocks.values)
-    within = tables.sums("within", _spread, tables=read, given={**centres, **found}, **blocks.values)["within"]
-    middle = mean_of_means(found["sums"], found["counts"])
-    return {**centres, "middle": middle, "whitening": root_of(within, shrinkage)}
-
-
-def vectors_of(tables: NodeTables, blocks: Blocks, frame: Tensors, *, last_use: bool = False) -> Table:
-    """(n, D) x of all nodes. last_use: of the blocks."""
-    return tables.table(
-        "x",
-        points_of_block,
-        blocks.table.columns,
-        kind=blocks.kind,
-        tables={"blocks": blocks.table},
-        given={name: frame[name] for name in FRAME if name in frame},
-        last_use=("blocks",) * last_use,
-        **blocks.values,
-    )
-
-
-def sums_of(tables: NodeTables, x: Table, labelled: Labelled, count: int) -> "Anchors":
-    """Class sums of x over labelled nodes."""
-    read = {"x": x, "labels": tables.labels(labelled)}
-    found = tables.sums("anchors", _anchor_sums, tables=read, count=count)
-    return Anchors(found["sums"], found["counts"])
 
 
 def joined(blocks: list[torch.Tensor], frame: Tensors, weights: tuple[float, ...]) -> torch.Tensor:
@@ -104,12 +98,17 @@ def points(vectors: torch.Tensor, frame: Tensors, kind: str) -> torch.Tensor:
 
 
 def points_of_block(block: RowBlock) -> torch.Tensor:
-    """(rows, D) x from the blocks and a frame, a few rows in 32 bits at a time."""
-    rows, kind = block.rows("blocks"), block.values["point_kind"]
-    found = torch.empty(rows.shape, dtype=TYPES[kind], device=rows.device)
+    """(rows, D) x from the blocks and a frame."""
+    kind = block.values["point_kind"]
+    return _by_rows(block, block.rows("blocks"), lambda some: points(_joined(block, some), block.given, kind))
+
+
+def _by_rows(block: RowBlock, rows: torch.Tensor, function: Callable[[torch.Tensor], torch.Tensor]) -> torch.Tensor:
+    """A function of rows of the blocks, of the type of x; a few rows in 32 bits at a time."""
+    values = torch.empty(rows.shape, dtype=TYPES[block.values["point_kind"]], device=rows.device)
     for start in range(0, len(rows), ROWS):
-        found[start : start + ROWS] = points(_joined(block, rows[start : start + ROWS]), block.given, kind)
-    return found
+        values[start : start + ROWS] = function(rows[start : start + ROWS])
+    return values
 
 
 def _joined(block: RowBlock, rows: torch.Tensor) -> torch.Tensor:
@@ -119,10 +118,7 @@ def _joined(block: RowBlock, rows: torch.Tensor) -> torch.Tensor:
 def _labelled(block: RowBlock) -> tuple[torch.Tensor, torch.Tensor]:
     """f of its labelled rows, and their columns."""
     rows, columns = block.labelled("blocks")
-    found = torch.empty(rows.shape, dtype=TYPES[block.values["point_kind"]], device=rows.device)
-    for start in range(0, len(rows), ROWS):
-        found[start : start + ROWS] = _joined(block, rows[start : start + ROWS])
-    return found, columns
+    return _by_rows(block, rows, lambda some: _joined(block, some)), columns
 
 
 def _class_sums(block: RowBlock) -> Tensors:
@@ -214,6 +210,12 @@ class Anchors:
     @classmethod
     def empty(cls) -> "Anchors":
         return cls(torch.zeros(0, 0, dtype=torch.float64), torch.zeros(0, dtype=torch.float64))
+
+    @classmethod
+    def of(cls, tables: NodeTables, x: Table, labelled: Labelled, count: int) -> "Anchors":
+        """Class sums of x over labelled nodes."""
+        read = {"x": x, "labels": tables.labels(labelled)}
+        return cls(**tables.sums("anchors", _anchor_sums, tables=read, count=count))
 
     def plus(self, points: torch.Tensor, labels: torch.Tensor, count: int) -> "Anchors":
         """With more labelled nodes, of ``count`` classes in all."""

@@ -5,8 +5,7 @@ nodes of each class of session 0, so neither its training nor its answers need t
 ReLU, rows that differ in their last digits, as those in memory and on disk do, train to visibly different weights.
 """
 
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -15,19 +14,18 @@ import torch
 from torch import nn
 from torch.nn.functional import gelu
 
-from graphfcl.methods.anchor.head import LabelledPoints
 from graphfcl.methods.blocks import NodeTables, RowBlock, Table
 from graphfcl.methods.blocks.interface import ROWS
-from graphfcl.methods.learner import Learner, Progress
+from graphfcl.methods.learner import Labelled, Progress
 from graphfcl.methods.shared.supervised_training import (
     SupervisedSettings,
     SupervisedTraining,
     class_balanced,
     cross_entropies,
 )
-from graphfcl.methods.shared.training_state import Adam, check_finite, make_adam
+from graphfcl.methods.shared.training_state import Adam, make_adam
 from graphfcl.methods.shared.untrained_features import around_rows, unit_rows
-from graphfcl.nn import Encoder, GraphInputs, Linear
+from graphfcl.nn import Encoder, GraphInputs, Linear, tensor_of
 from graphfcl.nn.encoders import dropout
 
 HOPS = (1, 2)  # besides the node's own features
@@ -132,38 +130,26 @@ class RowTraining(SupervisedTraining):
             group["eps"] = EPSILON
         return adam
 
-    def run_rows(
-        self,
-        train: LabelledPoints,
-        validation: LabelledPoints,
-        generator: torch.Generator,
-        progress: Progress,
-        learner: Learner,
+    def run_nodes(
+        self, parts: Sequence[Labelled], hops: Table, tables: NodeTables, progress: Progress, learner: Any
     ) -> None:
-        """Train until the balanced accuracy on ``validation`` gets no better; the best weights stay."""
-        total = self.settings.epochs
-        stop = self.stopping.exhausted or self.epoch >= total
-        while not stop:
-            start = time.perf_counter()
-            value = check_finite(self._row_epoch(train, generator), self.stage, self.epoch)
-            everyone = torch.arange(len(validation[1]), device=validation[1].device)
-            accuracy = self._accuracy(validation[0], everyone, validation[1])
-            stop = self.stopping.check(accuracy, self.epoch, self.network) or self.epoch >= total
-            self.seconds += time.perf_counter() - start
-            progress.step(self.stage, self.epoch, self.epoch if stop else total, loss=value, score=accuracy)
-            progress.checkpoint(learner)
-        self.network.load_state_dict(self.stopping.weights)
+        """Train until the balanced accuracy on validation nodes gets no better; the best weights stay.
 
-    def _row_epoch(self, train: LabelledPoints, generator: torch.Generator) -> torch.Tensor:
-        rows, labels = train
-        loss: Any = None
-        for _ in range(self.settings.steps_per_epoch):
-            chosen: Any = slice(None)
-            if len(labels) > BATCH:
-                chosen = torch.randperm(len(labels), generator=generator, device=generator.device)[:BATCH]
-            self.optimiser.zero_grad(set_to_none=True)
-            loss = self.loss(self.head(self.encoder(rows[chosen], generator)), labels[chosen])
-            loss.backward()
-            self.optimiser.step()
-        self.epoch += 1
-        return loss.detach()
+        parts: train and validation nodes. hops: the table that the encoder reads.
+        """
+        with torch.no_grad():
+            rows = tables.visible.rows(np.concatenate([nodes for nodes, _ in parts]))
+            points = hop_rows(hops.rows_at(rows)).split([len(nodes) for nodes, _ in parts])
+        labels, everyone = [tensor_of(columns, tables.device) for _, columns in parts], slice(None)
+        self.train_until_no_gain(
+            lambda: self._epoch(points[0], everyone, labels[0], learner.generator),
+            lambda: self._accuracy(points[1], everyone, labels[1]),
+            progress,
+            learner,
+        )
+
+    def _loss(self, needed: Any, rows: Any, labels: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+        """Of a mini-batch of the rows ``needed``."""
+        if len(labels) > BATCH:
+            rows = torch.randperm(len(labels), generator=generator, device=generator.device)[:BATCH]
+        return self.loss(self.head(self.encoder(needed[rows], generator)), labels[rows])

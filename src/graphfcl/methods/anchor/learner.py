@@ -45,50 +45,24 @@ import torch
 
 from graphfcl.graph.interfaces import VisibleNodes
 from graphfcl.methods.anchor.choosing import choose_neighbourhood
-from graphfcl.methods.anchor.explanation import explained, gather_evidence
-from graphfcl.methods.anchor.frame import (
-    Blocks,
-    block_kind,
-    centres_of,
-    frame_of,
-    joined,
-    points,
-    sums_of,
-    vectors_of,
-)
+from graphfcl.methods.anchor.explanation import Evidence
+from graphfcl.methods.anchor.frame import Anchors, Blocks, block_kind, joined, points
 from graphfcl.methods.anchor.head import joined_nodes, some_nodes_of_each
 from graphfcl.methods.anchor.hop_encoder import (
     AnchorNetwork,
     HopEncoder,
     NoEncoder,
     RowTraining,
-    hop_rows,
     hop_table,
     row_training,
 )
 from graphfcl.methods.anchor.rounds import Rounds, run_rounds, score_table
 from graphfcl.methods.anchor.settings import AnchorSettings, Neighbourhood
-from graphfcl.methods.anchor.storage import (
-    FIRST_LAYER,
-    AnchorKnowledge,
-    first_layer_shape,
-    frame_rank,
-    require_room,
-    require_scores,
-)
+from graphfcl.methods.anchor.storage import FIRST_LAYER, AnchorKnowledge, first_layer_shape, frame_rank, require_room
 from graphfcl.methods.bases.encoder_learner import EncoderLearner, Stage
 from graphfcl.methods.blocks import NodeTables, Table, open_tables
-from graphfcl.methods.blocks.interface import TYPES
-from graphfcl.methods.learner import (
-    EncoderStore,
-    Explanation,
-    Labelled,
-    LastTables,
-    Learner,
-    LearnerState,
-    Progress,
-    Tensors,
-)
+from graphfcl.methods.blocks.interface import TYPES, Tensors
+from graphfcl.methods.learner import EncoderStore, Explanation, Labelled, LastTables, Learner, LearnerState, Progress
 from graphfcl.methods.shared.parts import Part
 from graphfcl.methods.shared.supervised_training import SupervisedTraining, head_training
 from graphfcl.methods.shared.untrained_features import around_rows
@@ -189,26 +163,18 @@ class Anchor(EncoderLearner[NodeTables]):
                 base, inputs, frame["basis"], settings, self.seed, progress, known.kind
             )
             blocks = self._blocks(inputs)
-            centres = centres_of(inputs, blocks)
-            fixed = frame_of(inputs, blocks, centres, train, len(base.classes), settings.shrinkage)
+            fixed = blocks.frame(blocks.centres(), train, len(base.classes), settings.shrinkage)
             frame |= {**fixed, "whitening": fixed["whitening"].half().float()}
-            x = vectors_of(inputs, blocks, frame, last_use=True)
+            x = blocks.vectors(frame, last_use=True)
             self.cache.keep_embeddings(base.visible_graph, x)
-            known.anchors = sums_of(inputs, x, train, len(base.classes))
+            known.anchors = Anchors.of(inputs, x, train, len(base.classes))
             if settings.head_share > 0:
                 known.train_head(inputs, x, train, validation, settings, self.seed, progress)
 
     def _train_encoder(self, train: Labelled, validation: Labelled, tables: NodeTables, progress: Progress) -> None:
         if isinstance(self.training, RowTraining):
-            most = self.settings.encoder_nodes
-            with torch.no_grad():
-                chosen = [some_nodes_of_each(part, most, self.seed) for part in (train, validation)]
-                rows = tables.visible.rows(joined_nodes(*chosen)[0])
-                every = hop_rows(hop_table(tables, self._basis()).rows_at(rows)).split(
-                    [len(part[0]) for part in chosen]
-                )
-                shown = [(part, tensor_of(chosen[place][1], self.device)) for place, part in enumerate(every)]
-            self.training.run_rows(shown[0], shown[1], self.generator, progress, self)
+            chosen = [some_nodes_of_each(part, self.settings.encoder_nodes, self.seed) for part in (train, validation)]
+            self.training.run_nodes(chosen, hop_table(tables, self._basis()), tables, progress, self)
         elif self.known.encoder_input == "graph":
             assert tables.whole is not None
             self.training.run(train, validation, tables.whole, self.generator, progress, self)
@@ -250,8 +216,8 @@ class Anchor(EncoderLearner[NodeTables]):
         known = self.cache.embeddings(inputs)
         if known is not None:
             return known
-        require_scores(inputs, self.known, self.network.encoder.size)
-        return vectors_of(inputs, self._blocks(inputs), self.known.frame, last_use=True)
+        self.known.require_scores(inputs, self.network.encoder.size)
+        return self._blocks(inputs).vectors(self.known.frame, last_use=True)
 
     def _vectors(self, tables: NodeTables, nodes: np.ndarray) -> torch.Tensor:
         """x of a few nodes, from those of all if they are at hand, or from their neighbourhoods."""
@@ -318,7 +284,7 @@ class Anchor(EncoderLearner[NodeTables]):
         found: Rounds | None = self.cache.beside(tables)
         if found is None:
             x = self._embeddings(tables)
-            require_scores(tables, self.known, self.network.encoder.size, rounds=True)
+            self.known.require_scores(tables, self.network.encoder.size, rounds=True)
             how = self.known.neighbourhood
             found = run_rounds(tables, x, self.known.anchors, how, self.settings)
             found = found.with_ratios(tables) if how.links > 0 else found
@@ -331,7 +297,7 @@ class Anchor(EncoderLearner[NodeTables]):
         tables = self.cache.inputs(visible)
         x = self._embeddings(tables)
         self.cache.keep_embeddings(visible, x)
-        self.known.anchors = sums_of(tables, x, joined_nodes(train, supports), len(self.classes_))
+        self.known.anchors = Anchors.of(tables, x, joined_nodes(train, supports), len(self.classes_))
         self.known.restate_head(tables, x, train, self.settings, self.seed)
         return True
 
@@ -366,8 +332,7 @@ class Anchor(EncoderLearner[NodeTables]):
         rounds = self._rounds(tables)
         near, rows = tables.near(np.array([node]), self.reach)
         blocks = self._blocks_at(near, rows)
-        evidence = gather_evidence(tables, rounds, near.visible, node, int(rows[0]), blocks, self.known, self.settings)
-        return explained(evidence, top)
+        return Evidence(tables, rounds, near.visible, int(rows[0]), blocks, self.known, self.settings).explain(top)
 
     # State
 

@@ -1,17 +1,18 @@
 """The settings of ANCHOR."""
 
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Annotated, Any, Literal, NamedTuple
 
 from graphfcl.errors import InputError
 from graphfcl.methods.bases.encoder_learner import EncoderSettings
-from graphfcl.methods.settings import require_choice, require_range
+from graphfcl.methods.settings import Count, Limits, Number, Positive, Share, Weight
 from graphfcl.methods.shared.supervised_training import SupervisedSettings
 
 EncoderInput = Literal["graph", "hops", "none"]
 Candidate = tuple[float, int, float, int, float]
 HEAD_NODES = 500  # of a class, on a graph above ``whole_up_to``
 MOST_STEPS = 100  # of hops, smoothing and rounds: each is a pass over the graph
+Steps = Annotated[int, Limits(least=1, below=MOST_STEPS + 1)]
 
 
 class Neighbourhood(NamedTuple):
@@ -64,33 +65,33 @@ class AnchorSettings(EncoderSettings):
     """Training of the encoder on all classes of session 0."""
     encoder_input: EncoderInput = "graph"
     """What the encoder reads: the graph (of one on disk: hops), hops of the features, or nothing (no encoder)."""
-    encoder_nodes: int = 500
+    encoder_nodes: Count = 500
     """Nodes of a class that an encoder of hops is trained on at most, drawn by the seed."""
-    whole_up_to: int = 200_000
+    whole_up_to: Number = 200_000
     """Nodes of a graph up to which all of them choose the neighbourhood and train the head; above, a sample does."""
-    rank: int = 1024
+    rank: Count = 1024
     """Columns of the basis B at most."""
-    raw_weight: float = 1.0
+    raw_weight: Weight = 1.0
     """Weight of a node's own features (a₀)."""
-    encoder_weight: float = 0.35
+    encoder_weight: Weight = 0.35
     """Weight of the encoder's output (a_z)."""
     unit_rows: bool | None = None
     """Rows of features have unit length; by default words have it, and numbers keep the length of theirs."""
-    head_share: float = 0.5
-    """Say of the head that is trained on session 0 among the classes of session 0 (γ); 0 trains none."""
-    head_steps: int = 300
+    head_share: Share = 0.5
+    """Weight of the head that is trained on session 0 among the classes of session 0 (γ); 0 trains none."""
+    head_steps: Number = 300
     """Steps of its training at most."""
-    head_rate: float = 0.01
+    head_rate: Positive = 0.01
     """Adam's rate in its training."""
-    head_nodes: int | None = None
+    head_nodes: Count | None = None
     """Train nodes of a class that it is trained on at most, drawn by the seed; all if it is not given."""
-    shrinkage: float = 0.3
+    shrinkage: Positive = 0.3
     """How far the covariance is drawn to a multiple of the identity (ρ)."""
-    temperature: float = 30.0
+    temperature: Positive = 30.0
     """Factor of the cosines (T)."""
-    length_prior: float = 20.0
+    length_prior: Weight = 20.0
     """Nodes that the usual length of a mean counts for."""
-    rounds: int = 2
+    rounds: Annotated[int, Limits(least=0, below=MOST_STEPS + 1)] = 2
     """How often the means are estimated from the visible nodes."""
     candidates: tuple[Candidate, ...] = (
         (2.0, 2, 0.7, 3, 0.0),
@@ -100,37 +101,23 @@ class AnchorSettings(EncoderSettings):
         (0.1, 2, 0.0, 3, 0.0),
     )
     """(hop_weight, hops, smoothing, smoothing_steps, links) that validation sessions choose from."""
-    trial_rank: int = 512
+    trial_rank: Count = 512
     """Columns of the basis, the leading ones, on which candidates are tried."""
-    margin: float = 0.01
+    margin: Weight = 0.01
     """By how much another candidate than the first must be better."""
-    hop_weight: float | None = None
+    hop_weight: Weight | None = None
     """Weight of the features around (a₂), instead of choosing it."""
-    hops: int | None = None
+    hops: Steps | None = None
     """How far the features around reach, instead of choosing it."""
-    smoothing: float | None = None
+    smoothing: Share | None = None
     """Share of the neighbours' posteriors (s), instead of choosing it."""
-    smoothing_steps: int | None = None
+    smoothing_steps: Steps | None = None
     """How often neighbours' posteriors are mixed in, instead of choosing it."""
-    links: float | None = None
+    links: Weight | None = None
     """Weight of whom classes link to (β), instead of choosing it."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require_choice("encoder_input", self.encoder_input, get_args(EncoderInput))
-        for name in ("rank", "smoothing_steps", "hops", "trial_rank", "encoder_nodes"):
-            require_range(name, getattr(self, name), least=1)
-        for name in ("hops", "smoothing_steps", "rounds"):
-            require_range(name, getattr(self, name), below=MOST_STEPS + 1)
-        for name in ("raw_weight", "encoder_weight", "hop_weight", "rounds", "margin", "length_prior", "links"):
-            require_range(name, getattr(self, name), least=0)
-        for name in ("shrinkage", "temperature", "head_rate"):
-            require_range(name, getattr(self, name), above=0)
-        require_range("head_steps", self.head_steps, least=0)
-        require_range("whole_up_to", self.whole_up_to, least=0)
-        require_range("head_nodes", self.head_nodes, least=1)
-        require_range("head_share", self.head_share, least=0, below=1)
-        require_range("smoothing", self.smoothing, least=0, below=1)
         if any(len(candidate) not in (4, 5) for candidate in self.candidates):
             raise InputError("candidates: each is five numbers, (hop_weight, hops, smoothing, smoothing_steps, links).")
         if not self.candidates:
@@ -153,11 +140,9 @@ class AnchorSettings(EncoderSettings):
     def neighbourhoods(self) -> list[Neighbourhood]:
         """The candidates with what is fixed put in; each once."""
         fixed = (self.hop_weight, self.hops, self.smoothing, self.smoothing_steps, self.links)
-        found: list[Neighbourhood] = []
+        neighbourhoods: dict[Neighbourhood, None] = {}
         for candidate in self.candidates:
             five = (*candidate, 0.0)[:5]  # a candidate of four has no links
-            values: list[Any] = [own if given is None else given for own, given in zip(five, fixed, strict=True)]
-            neighbourhood = Neighbourhood(*values)
-            if neighbourhood not in found:
-                found.append(neighbourhood)
-        return found
+            values: list[Any] = [own if value is None else value for own, value in zip(five, fixed, strict=True)]
+            neighbourhoods[Neighbourhood(*values)] = None
+        return list(neighbourhoods)

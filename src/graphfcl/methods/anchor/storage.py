@@ -7,7 +7,7 @@ import numpy as np
 import torch
 
 from graphfcl.methods.anchor.choosing import held_by_choice
-from graphfcl.methods.anchor.frame import Anchors, sums_of
+from graphfcl.methods.anchor.frame import Anchors
 from graphfcl.methods.anchor.head import LabelledPoints, joined_nodes, retrained_head, some_nodes_of_each, trained_head
 from graphfcl.methods.anchor.hop_encoder import HOPS
 from graphfcl.methods.anchor.settings import AnchorSettings, Neighbourhood
@@ -96,7 +96,7 @@ class AnchorKnowledge(Part):
         if of_head.any():
             shown = train[0][of_head], train[1][of_head]
             some = some_nodes_of_each(shown, settings.most_for_head(tables.node_count), seed)
-            start = settings.temperature * sums_of(tables, x, shown, len(self.head)).directions(settings)
+            start = settings.temperature * Anchors.of(tables, x, shown, len(self.head)).directions(settings)
             labelled = _labelled_points(tables, x, some)
             self.head = retrained_head(start, labelled, self.head_steps, settings.head_rate)
 
@@ -159,6 +159,20 @@ class AnchorKnowledge(Part):
         self.anchors = Anchors.load(tensors, device)
         self.head_counts = tensors[HEAD_COUNTS].cpu() if len(self.head) else self.head_counts[:0]
         self.encoder_input = values.get("encoder_input", "graph")
+
+    def require_scores(self, tables: NodeTables, size: int, *, rounds: bool = False) -> None:
+        """Refuse a limit of memory that is too small for scores of all nodes.
+
+        size: of the encoder's output. rounds: if x is known, and only what follows it is computed.
+        """
+        rank, classes, how = self.frame["basis"].shape[1], len(self.anchors.counts), self.neighbourhood
+        vector = 2 * rank + size
+        widest = max(vector + max(1, classes), 2 * classes + 2)  # with posteriors; posteriors with those of neighbours
+        copies = (3 if how.smoothing > 0 else 2) if how.uses_posteriors else 0
+        if not rounds:
+            by_encoder = READ_BY_ENCODER * rank if self.encoder_input == "hops" else 0
+            widest, copies = max(widest, tables.feature_count, by_encoder), max(copies, 2)
+        tables.require(columns=widest, slice_copies=copies)
 
     def become(self, other: Self, device: torch.device) -> None:  # noqa: ARG002
         # Nothing of it is written to after session 0.
@@ -227,8 +241,7 @@ def require_room(
     labels, held = (base.train_labels, base.validation_labels), []
     if by_encoder:
         taken = sum(count_of_each_class(part, settings.encoder_nodes) for part in labels)
-        what = f"the encoder's training on {taken:,} rows of {by_encoder:,} columns"
-        held.append(Held(taken * by_encoder * BYTES_OF_HOP, what))
+        held.append(Held.of_rows("the encoder's training", taken, by_encoder, BYTES_OF_HOP))
     if settings.head_share > 0:
         most = (settings.most_for_head(tables.node_count), settings.most_validated(tables.node_count))
         held.append(held_by_head(sum(map(count_of_each_class, labels, most)), vector))
@@ -237,22 +250,6 @@ def require_room(
     tables.require(*held, columns=widest, slice_copies=3)
 
 
-def require_scores(tables: NodeTables, known: AnchorKnowledge, size: int, *, rounds: bool = False) -> None:
-    """Refuse a limit of memory that is too small for scores of all nodes with a frame that is known.
-
-    size: of the encoder's output. rounds: if x is known, and only what follows it is computed.
-    """
-    rank, classes, how = known.frame["basis"].shape[1], len(known.anchors.counts), known.neighbourhood
-    vector = 2 * rank + size
-    widest = max(vector + max(1, classes), 2 * classes + 2)  # with posteriors; posteriors with those of neighbours
-    copies = (3 if how.smoothing > 0 else 2) if how.uses_posteriors else 0
-    if not rounds:
-        by_encoder = READ_BY_ENCODER * rank if known.encoder_input == "hops" else 0
-        widest, copies = max(widest, tables.feature_count, by_encoder), max(copies, 2)
-    tables.require(columns=widest, slice_copies=copies)
-
-
 def held_by_head(rows: int, columns: int) -> Held:
     """What the head's training holds."""
-    what = f"the head's training on {rows:,} rows of {columns:,} columns"
-    return Held(rows * columns * BYTES_OF_POINT, what)
+    return Held.of_rows("the head's training", rows, columns, BYTES_OF_POINT)

@@ -143,6 +143,11 @@ class Held:
     size: int
     what: str
 
+    @classmethod
+    def of_rows(cls, what: str, rows: int, columns: int, each: int) -> "Held":
+        """Rows of a table for some purpose. each: bytes of a number."""
+        return cls(rows * columns * each, f"{what} on {rows:,} rows of {columns:,} columns")
+
 
 class NodeTables(Protocol):
     """The tables of one visible graph.

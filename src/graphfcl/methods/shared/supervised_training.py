@@ -124,13 +124,27 @@ class SupervisedTraining(TrainingLoop):
         rows, labels = _on_device(train, inputs)
         validation_rows, validation_labels = _on_device(validation, inputs)
         needed = self.encoder.rows(inputs, None)
+        self.train_until_no_gain(
+            lambda: self._epoch(needed, rows, labels, generator),
+            lambda: self._accuracy(needed, validation_rows, validation_labels),
+            progress,
+            learner,
+        )
+
+    def train_until_no_gain(
+        self,
+        run_epoch: Callable[[], torch.Tensor],
+        validate: Callable[[], float],
+        progress: Progress,
+        learner: Learner | None,
+    ) -> None:
+        """Epochs until ``validate`` has not improved for ``patience`` of them; ``run_epoch`` returns the loss."""
         total = self.settings.epochs
         stop = self.stopping.exhausted or self.epoch >= total
         while not stop:
             start = time.perf_counter()
-            loss = self._epoch(needed, rows, labels, generator)
-            value = check_finite(loss, self.stage, self.epoch)
-            accuracy = self._accuracy(needed, validation_rows, validation_labels)
+            value = check_finite(run_epoch(), self.stage, self.epoch)
+            accuracy = validate()
             stop = self.stopping.check(accuracy, self.epoch, self.network) or self.epoch >= total
             self.seconds += time.perf_counter() - start
             progress.step(self.stage, self.epoch, self.epoch if stop else total, loss=value, score=accuracy)
@@ -145,18 +159,18 @@ class SupervisedTraining(TrainingLoop):
         for _ in range(epochs):
             check_finite(self._epoch(needed, rows, labels, generator), self.stage, self.epoch)
 
-    def _epoch(self, needed: Any, rows: torch.Tensor, labels: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    def _epoch(self, needed: Any, rows: Any, labels: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
         """Some steps; the loss of the last."""
         for _ in range(self.settings.steps_per_epoch):
             loss = take_step(self.optimiser, lambda: self._loss(needed, rows, labels, generator))
         self.epoch += 1
         return loss
 
-    def _loss(self, needed: Any, rows: torch.Tensor, labels: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    def _loss(self, needed: Any, rows: Any, labels: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
         return self.loss(self.head(self.encoder(needed, generator)[rows]), labels)
 
     @torch.no_grad()
-    def _accuracy(self, needed: Any, rows: torch.Tensor, labels: torch.Tensor) -> float:
+    def _accuracy(self, needed: Any, rows: Any, labels: torch.Tensor) -> float:
         right = (self.head(self.encoder(needed)[rows]).argmax(dim=1) == labels).to(torch.float64)
         if not self.balanced:
             return float(right.mean())
