@@ -1,4 +1,4 @@
-"""The external sort against plain loops, with so little memory that numbers are distributed again and again."""
+"""The external sort against plain loops, with so little memory that there are many runs and ranges."""
 
 from pathlib import Path
 
@@ -95,10 +95,10 @@ def test_too_many_nodes_are_refused(tmp_path: Path) -> None:
         EdgeSorter(tmp_path / "spool", 3_100_000_000, 1 << 20)
 
 
-def test_no_pair_is_parted_by_the_border_of_a_range(tmp_path: Path) -> None:
-    """All pairs in both directions: every border of the 256 ranges falls between two of their numbers."""
+def test_no_pair_is_parted_by_the_bound_of_a_range(tmp_path: Path) -> None:
+    """All pairs in both directions: every bound falls between two of their keys."""
     edges = [(a, b, 1.0) for a in range(40) for b in range(40) if a != b]
-    sorter, stretches = sort(tmp_path, 40, edges, 20 * ITEM_BYTES, weighted=False)
+    sorter, stretches = sort(tmp_path, 40, edges, 100 * ITEM_BYTES, weighted=False)
     pairs = [pair for s in stretches for pair in zip(s.rows.tolist(), s.columns.tolist(), strict=True)]
     assert pairs == [(a, b) for a in range(40) for b in range(40) if a != b]
     assert not sorter.facts.one_way
