@@ -55,7 +55,7 @@ def show_dataset(graph: Graph = None, data_dir: DataDir = None, as_json: bool = 
     dataset, options = find_dataset(name)
     if is_graph_folder(name):
         stored = GraphFolder.open(name)
-        facts = describe(dataset, stored, name=stored.name, source=stored.source, digest=stored.sha256)
+        facts = describe(dataset, stored, name=stored.name, source=stored.manifest.source, digest=stored.sha256)
         return Answer(facts, lambda: _print_facts(facts))
     folder = data_folder(data_dir) if dataset.files else None
     if dataset.missing_files(folder) and not as_json:

@@ -1,7 +1,7 @@
 """Model folders and graph folders as option groups: which model, where its graph is, and with what to compute on it."""
 
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -90,7 +90,8 @@ class FolderOptions:
             tell(f"note: {path} fits into memory and is loaded{hint}.")
             return graph
         tell(f"note: {path} stays on the disk: --work {work}, --memory {format_bytes(memory)}.")
-        return stack.enter_context(graph.with_workers())
+        workers: AbstractContextManager[AnyGraph] = graph.with_workers()
+        return stack.enter_context(workers)
 
     def refuse_unusable_work(self) -> None:
         """Refuse a work folder that cannot be made, before anything else is written."""

@@ -1,22 +1,18 @@
 """The interfaces of graphs: with labels for streams and models, without them for learners."""
 
-from __future__ import annotations
+from typing import Protocol, TypeAlias
 
-from typing import TYPE_CHECKING, Protocol
+import numpy as np
+from scipy import sparse
 
-if TYPE_CHECKING:  # an interface is no reason to import scipy
-    from collections.abc import Iterator
-    from contextlib import AbstractContextManager
-    from pathlib import Path
+from graphfcl.graph.folder.reader import GraphFolder
+from graphfcl.graph.graph import Graph
+from graphfcl.graph.views import Features
+from graphfcl.graph.visible import VisibleGraph
 
-    import numpy as np
-    from scipy import sparse
-
-    from graphfcl.graph.graph import Graph, TextSettings
-    from graphfcl.graph.ids import ClassLabel
-    from graphfcl.graph.tables.columns import ReadColumns
-    from graphfcl.graph.views import Features, FeatureView
-    from graphfcl.graph.visible import VisibleGraph
+# What streams, evaluations and models work on: a graph in memory, or one that stays on disk. The type checker accepts
+# only what both classes have.
+AnyGraph: TypeAlias = Graph | GraphFolder
 
 
 class VisibleNodes(Protocol):
@@ -95,138 +91,3 @@ class VisibleNodes(Protocol):
 
     def loaded(self) -> VisibleGraph:
         """All of it in memory."""
-
-
-class AnyGraph(Protocol):
-    """What streams, evaluations and models need of a graph.
-
-    :class:`~graphfcl.graph.graph.Graph` is in memory; a :class:`~graphfcl.graph.folder.reader.GraphFolder` stays on the
-    disk.
-    """
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def node_count(self) -> int: ...
-
-    @property
-    def edge_count(self) -> int:
-        """Number of undirected edges."""
-
-    @property
-    def feature_count(self) -> int: ...
-
-    @property
-    def sparse_features(self) -> bool:
-        """Whether features are CSR matrices."""
-
-    @property
-    def stored_values(self) -> int:
-        """Number of feature values that are stored, or not zero."""
-
-    @property
-    def weighted(self) -> bool:
-        """Whether some edge has another weight than 1."""
-
-    @property
-    def text(self) -> TextSettings | None:
-        """Set if the features are word counts."""
-
-    @property
-    def column_min_nodes(self) -> int:
-        """A learner sees a column of sparse features if so many nodes of session 0 have it."""
-
-    @property
-    def labels(self) -> np.ndarray:
-        """(n,) positions in ``class_names``; -1 where the class is not known."""
-
-    @property
-    def class_names(self) -> tuple[str, ...]: ...
-
-    @property
-    def integer_classes(self) -> bool:
-        """Whether the user's labels are integers; the names are these as texts."""
-
-    @property
-    def class_labels(self) -> tuple[ClassLabel, ...]:
-        """The classes as the user writes them."""
-
-    @property
-    def class_sizes(self) -> np.ndarray:
-        """(classes,) number of nodes of each class."""
-
-    @property
-    def node_ids(self) -> np.ndarray:
-        """(n,) the user's ids, int64 or texts."""
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What the reader changed, a sentence each."""
-
-    @property
-    def cleaned(self) -> int:
-        """Number of ids and class names that the reader changed."""
-
-    @property
-    def columns(self) -> ReadColumns | None:
-        """Those of the tables that it was read from."""
-
-    @property
-    def sha256(self) -> str:
-        """A fingerprint of the content."""
-
-    @property
-    def byte_count(self) -> int:
-        """Bytes of all arrays."""
-
-    @property
-    def same_class_share(self) -> float | None:
-        """Share of edges, among those with both labels known, whose ends are of one class."""
-
-    @property
-    def isolated_node_count(self) -> int:
-        """Number of nodes without an edge."""
-
-    @property
-    def component_count(self) -> int | None:
-        """Number of connected components; None if they are not counted."""
-
-    @property
-    def unsupported_tracks(self) -> tuple[str, ...]:
-        """Tracks of a stream that this kind of graph does not support."""
-
-    @property
-    def shuffled(self) -> bool:
-        """Whether the order of nodes is random and secret, so that it tells nothing about their classes."""
-
-    @property
-    def work(self) -> Path | None:
-        """The folder for intermediate files; None if the graph is computed in memory."""
-
-    def class_number(self, label: ClassLabel) -> int | None:
-        """The position of a class, or None."""
-
-    def nodes_of(self, ids: list[str] | list[int] | np.ndarray) -> np.ndarray:
-        """(m,) the nodes of the user's ids; -1 for an id that the graph does not have."""
-
-    def device_for(self, wanted: str) -> str:
-        """The device to compute on if a user wants this one; one that cannot be used is refused."""
-
-    def with_workers(self) -> AbstractContextManager[AnyGraph]:
-        """The same graph, with workers that run until the context ends."""
-
-    def loaded(self) -> Graph:
-        """The graph in memory, with the same nodes in the same order and the same fingerprint."""
-
-    def feature_blocks(self, chosen: np.ndarray) -> Iterator[Features]:
-        """The raw features of the nodes where ``chosen`` (n,) is true, in blocks that are not empty."""
-
-    def visible(
-        self, numbers: np.ndarray, view: FeatureView | None = None, node_of_number: np.ndarray | None = None
-    ) -> VisibleNodes:
-        """The subgraph of some nodes, with all edges among them.
-
-        numbers: (m,) ascending, by which nodes are known there. view: what a learner sees of the raw features.
-        node_of_number: (n,) the node behind each number; None: they are the same.
-        """

@@ -258,9 +258,9 @@ class GrownFolder(GraphFolder):
     """
 
     def __init__(self, path: Path, base: GraphFolder, growth: Growth) -> None:
-        super().__init__(path, base.manifest, base._files, base._resources)
         self.base, self.growth = base, growth
-        self.rows: FolderRows = GrownRows.grown(path, base.rows, growth, self.sha256)
+        rows = GrownRows.grown(path, base.rows, growth, self.sha256)
+        super().__init__(path, base.manifest, base._files, base._resources, rows)
 
     def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
         return open_folder, (self.path,)

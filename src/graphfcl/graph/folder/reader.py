@@ -54,15 +54,32 @@ class GraphFolder:
     checksum when it is first read. Another process opens the folder again: what is pickled is the path.
 
     rows: its edges and features alone, which is all that learners are handed. resources: what may be used to compute
-    on it; None if it is only read.
+    on it; None if it is only read. The other attributes are those of a :class:`~graphfcl.graph.graph.Graph`;
+    ``stored_values`` are all values of dense features.
     """
 
     def __init__(
-        self, path: Path, manifest: Manifest, files: Mapping[str, BlockReader], resources: Resources | None = None
+        self,
+        path: Path,
+        manifest: Manifest,
+        files: Mapping[str, BlockReader],
+        resources: Resources | None = None,
+        rows: FolderRows | None = None,
     ) -> None:
         self.path, self.manifest = path, manifest
         self._files, self._resources = files, resources
-        self.rows = FolderRows.of(path, manifest, files)
+        self.rows = rows or FolderRows.of(path, manifest, files)
+        self.node_count, self.edge_count = self.rows.node_count, self.rows.edge_count
+        self.feature_count, self.sparse_features = self.rows.feature_count, self.rows.sparse_features
+        self.weighted = self.rows.weighted
+        self.name, self.notes, self.cleaned = manifest.name, manifest.notes, manifest.cleaned
+        self.class_names, self.integer_classes = manifest.class_names, manifest.integer_classes
+        self.class_labels = tuple(class_label(name, self.integer_classes) for name in self.class_names)
+        self.text = None if manifest.min_nodes is None else TextSettings(manifest.min_nodes, manifest.beside)
+        self.column_min_nodes = manifest.column_min_nodes
+        self.columns = None if manifest.columns is None else ReadColumns.from_json(manifest.columns)
+        self.byte_count = manifest.byte_count
+        self.stored_values = manifest.files[FEATURE_VALUES if self.sparse_features else ROWS].items
 
     @classmethod
     def open(cls, path: str | Path, resources: Resources | None = None) -> "GraphFolder":
@@ -111,89 +128,10 @@ class GraphFolder:
             )
         return self._resources
 
-    # What the manifest says
-
-    @property
-    def name(self) -> str:
-        return self.manifest.name
-
-    @property
-    def source(self) -> str:
-        """What the folder was imported from."""
-        return self.manifest.source
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        return self.manifest.notes
-
-    @property
-    def cleaned(self) -> int:
-        return self.manifest.cleaned
-
-    @property
-    def node_count(self) -> int:
-        return self.rows.node_count
-
-    @property
-    def edge_count(self) -> int:
-        """Undirected edges: each pair of nodes counts once."""
-        return self.rows.edge_count
-
-    @property
-    def feature_count(self) -> int:
-        return self.rows.feature_count
-
-    @property
-    def sparse_features(self) -> bool:
-        return self.rows.sparse_features
-
-    @property
-    def weighted(self) -> bool:
-        return self.rows.weighted
-
-    @property
-    def column_min_nodes(self) -> int:
-        return self.manifest.column_min_nodes
-
-    @property
-    def class_names(self) -> tuple[str, ...]:
-        return self.manifest.class_names
-
-    @property
-    def integer_classes(self) -> bool:
-        return self.manifest.integer_classes
-
-    @property
-    def class_labels(self) -> tuple[ClassLabel, ...]:
-        """The classes as the user writes them: integers or texts."""
-        return tuple(class_label(name, self.integer_classes) for name in self.class_names)
-
-    @property
-    def text(self) -> TextSettings | None:
-        """Set if the features are word counts."""
-        if self.manifest.min_nodes is None:
-            return None
-        return TextSettings(self.manifest.min_nodes, self.manifest.beside)
-
-    @property
-    def columns(self) -> ReadColumns | None:
-        """Those of the tables that the graph was read from."""
-        return None if self.manifest.columns is None else ReadColumns.from_json(self.manifest.columns)
-
     @property
     def sha256(self) -> str:
         """A fingerprint of counts, names and all checksums; the order of rows is part of it."""
         return self.manifest.digest
-
-    @property
-    def byte_count(self) -> int:
-        """Bytes of all files."""
-        return self.manifest.byte_count
-
-    @property
-    def stored_values(self) -> int:
-        """How many values of features are stored: all, or those that are not zero."""
-        return self.manifest.files[FEATURE_VALUES if self.sparse_features else ROWS].items
 
     # Edges, features, labels
 
