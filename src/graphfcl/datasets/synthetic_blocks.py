@@ -23,6 +23,7 @@ from graphfcl.graph.folder.edge_sort import EdgeSorter
 from graphfcl.graph.folder.manifest import row_type
 from graphfcl.graph.folder.permutation import Shuffle
 from graphfcl.graph.folder.source import EdgeBlock, GraphSource, Spool
+from graphfcl.graph.labels import CleanLabels
 from graphfcl.runtime.arrays import search_many
 
 EDGES, ROWS = 1 << 18, 1 << 14  # drawn at a time
@@ -44,8 +45,7 @@ def synthetic_source(settings: SyntheticSettings, name: str, made_of: str) -> Gr
         nodes_where=name,
         edges_where=name,
         node_count=settings.nodes,
-        labels=labels,
-        class_names=class_names(settings),
+        labels=CleanLabels(labels, class_names(settings)),
         features=lambda: _features(settings, labels),
         edges=lambda spool: _edges(_Pairs.draw(settings, ends, table), spool),
         fingerprint=lambda: f"{name} {settings}",

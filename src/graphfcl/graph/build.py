@@ -97,43 +97,75 @@ def adjacency_from_edges(
     source: np.ndarray, target: np.ndarray, weights: np.ndarray | None, count: int, where: str
 ) -> tuple[sparse.csr_array, list[str]]:
     """The same from two arrays of node numbers and optional weights."""
+    values = check_edges(source, target, weights, count, where)
+    kept, loops = edges_to_keep(source, target, values)
+    if values is None:
+        values = np.ones(source.size, dtype=np.float32)
+    if not kept.all():
+        source, target, values = source[kept], target[kept], values[kept]
+    directed = _merge_duplicates(source, target, values, count)
+    merged = source.size - directed.nnz
+    reverse = directed.T.tocsr()
+    one_way = not _same(directed, reverse)
+    adjacency = directed.maximum(reverse).tocsr() if one_way else directed
+    adjacency.sort_indices()
+    return adjacency, edge_notes(loops, one_way, merged)
+
+
+def check_edges(
+    source: np.ndarray,
+    target: np.ndarray,
+    weights: np.ndarray | None,
+    count: int,
+    where: str,
+    place: Place = lambda number: f"edge {number}",
+) -> np.ndarray | None:
+    """Refuse edges that lead out of ``count`` nodes or have no proper weight; return the weights as float32.
+
+    place: what a message calls an edge.
+    """
     if source.size and not (min(source.min(), target.min()) >= 0 and max(source.max(), target.max()) < count):
         outside = (source < 0) | (source >= count) | (target < 0) | (target >= count)
         first = int(np.flatnonzero(outside)[0])
         raise InputError(
-            f"{where}: edge {first} joins nodes {source[first]} and {target[first]}, but nodes are numbered 0 to "
+            f"{where}: {place(first)} joins nodes {source[first]} and {target[first]}, but nodes are numbered 0 to "
             f"{count - 1}: add the missing nodes or drop the edge."
         )
+    if weights is None:
+        return None
     try:
-        values = np.ones(source.size, dtype=np.float32) if weights is None else np.asarray(weights, dtype=np.float32)
+        values = np.asarray(weights, dtype=np.float32)
     except (TypeError, ValueError) as error:
         raise InputError(
             f"{where}: an edge weight is not a number; weights must be finite and not negative."
         ) from error
     if values.shape != source.shape:
         raise InputError(f"{where}: {values.size:,} edge weights for {source.size:,} edges; give one an edge.")
-    if weights is not None and not (np.isfinite(values).all() and (values >= 0).all()):
-        first = int(np.flatnonzero(~np.isfinite(values) | (values < 0))[0])
-        raise InputError(f"{where}: edge {first} has weight {values[first]}; weights must be finite and not negative.")
-    notes = []
-    loops = (source == target) & (values > 0)
-    kept = (source != target) & (values > 0)
-    if not kept.all():
-        if loops.any():
-            notes.append(f"{int(loops.sum()):,} self loops were dropped.")
-        source, target, values = source[kept], target[kept], values[kept]
-    directed = _merge_duplicates(source, target, values, count)
-    merged = source.size - directed.nnz
-    reverse = directed.T.tocsr()
-    if _same(directed, reverse):
-        adjacency = directed
-    else:
-        adjacency = directed.maximum(reverse).tocsr()
+    wrong = np.flatnonzero(~(np.isfinite(values) & (values >= 0)))
+    if wrong.size:
+        first = int(wrong[0])
+        raise InputError(
+            f"{where}: {place(first)} has weight {values[first]}; weights must be finite and not negative."
+        )
+    return values
+
+
+def edges_to_keep(source: np.ndarray, target: np.ndarray, weights: np.ndarray | None) -> tuple[np.ndarray, int]:
+    """(e,) bool, which edges are neither self loops nor have weight 0; and the number of self loops."""
+    kept = source != target
+    if weights is None:
+        return kept, kept.size - int(kept.sum())
+    return kept & (weights > 0), int((~kept & (weights > 0)).sum())
+
+
+def edge_notes(loops: int, one_way: bool, merged: int) -> list[str]:
+    """A sentence for each thing that was changed. one_way: some edges were listed in one direction only."""
+    notes = [f"{loops:,} self loops were dropped."] if loops else []
+    if one_way:
         notes.append("Edges listed in one direction count in both (of two weights the larger stays).")
     if merged:
         notes.append(f"{merged:,} duplicate edges were merged (the largest weight stays).")
-    adjacency.sort_indices()
-    return adjacency, notes
+    return notes
 
 
 def _merge_duplicates(source: np.ndarray, target: np.ndarray, values: np.ndarray, count: int) -> sparse.csr_array:
@@ -161,8 +193,8 @@ def _same(first: sparse.csr_array, second: sparse.csr_array) -> bool:
     )
 
 
-def clean_features(features: Any, count: int, where: str) -> Features:
-    """float32, sparse if it came sparse, finite."""
+def clean_features(features: Any, count: int, where: str, first: int = 0) -> Features:
+    """float32, sparse if it came sparse, finite. first: the node of the first row, for messages."""
     if features is None:
         return np.zeros((count, 0), dtype=np.float32)
     if sparse.issparse(features):
@@ -187,7 +219,8 @@ def clean_features(features: Any, count: int, where: str) -> Features:
             row = int(np.searchsorted(checked.indptr, place, side="right")) - 1
             column = int(checked.indices[place])
         raise InputError(
-            f"{where}: the feature of node {row}, column {column} is NaN or infinite; fill it in or drop the column."
+            f"{where}: the feature of node {first + row}, column {column} is NaN or infinite; fill it in or drop the "
+            "column."
         )
     return checked
 

@@ -5,7 +5,7 @@ A dense feature matrix stands whole under ``attr_matrix``. Nothing is ever unpic
 
 import zipfile
 import zlib
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -49,10 +49,8 @@ def read_arrays(path: str | Path, *, but: Collection[str] = ()) -> dict[str, np.
 def _read_array(path: str | Path, archive: Any, name: str) -> np.ndarray:
     try:
         array = archive[name]
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
-        raise InputError(f"{path} is truncated or damaged at {name!r}: copy or download it again.") from error
-    except ValueError as error:
-        if "pickle" in str(error).lower():
+    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError) as error:
+        if isinstance(error, ValueError) and "pickle" in str(error).lower():
             raise InputError(
                 f"{path} holds {name!r} as a pickled object, which is never loaded: save it as a plain array."
             ) from error
@@ -129,34 +127,45 @@ def _as_arrays(values: np.ndarray, name: str) -> dict[str, np.ndarray]:
     return {f"{name}_{key}": array for key, array in pack(values).items()}
 
 
-def read_csr(arrays: dict[str, np.ndarray], prefix: str, path: str | Path) -> sparse.csr_array:
-    """A CSR matrix from its parts, checked before scipy sees it."""
+def csr_parts(arrays: Mapping[str, Any], prefix: str, path: str | Path) -> tuple[Any, Any, np.ndarray, tuple[int, int]]:
+    """Indices, values (None: all are 1), int64 pointers and shape of a CSR matrix, whose parts fit together.
+
+    Only type and shape of indices and values are looked at: they may be streams. See :func:`refuse_columns`.
+    """
     missing = [part for part in ("indices", "indptr", "shape") if f"{prefix}_{part}" not in arrays]
     if missing:
         raise InputError(f"{path} has no array '{prefix}_{missing[0]}': it is not in the sparse graph layout.")
-    indices, indptr = arrays[f"{prefix}_indices"], arrays[f"{prefix}_indptr"]
-    shape = tuple(arrays[f"{prefix}_shape"].ravel().tolist())
-    data = arrays.get(f"{prefix}_data")
-    if data is None:
-        data = np.ones(indices.size, dtype=np.float32)
+    indices, indptr, shape = (arrays[f"{prefix}_{part}"] for part in ("indices", "indptr", "shape"))
+    data, shape = arrays.get(f"{prefix}_data"), tuple(shape.ravel().tolist())
     fits = (
         len(shape) == 2
         and all(isinstance(size, int) and size >= 0 for size in shape)
         and indptr.dtype.kind in "iu"
         and indices.dtype.kind in "iu"
-        and data.dtype.kind in "biuf"
         and indptr.shape == (shape[0] + 1,)
         and indptr[0] == 0
-        and indices.shape == data.shape == (indptr[-1],)
+        and indices.shape == (indptr[-1],)
+        and (data is None or (data.dtype.kind in "biuf" and data.shape == indices.shape))
         and bool((np.diff(indptr.astype(np.int64)) >= 0).all())
     )
     if not fits:
         raise InputError(f"{path}: the parts '{prefix}_*' do not fit together as a CSR matrix: save the file again.")
-    if indices.size and not 0 <= int(indices.min()) <= int(indices.max()) < shape[1]:
-        bad = int(indices.max()) if int(indices.max()) >= shape[1] else int(indices.min())
+    return indices, data, indptr.astype(np.int64), shape
+
+
+def refuse_columns(indices: np.ndarray, count: int, prefix: str, path: str | Path) -> None:
+    """Refuse indices of a CSR matrix with ``count`` columns that lie outside of it; scipy would follow them."""
+    if indices.size and not 0 <= int(indices.min()) <= int(indices.max()) < count:
+        bad = int(indices.max()) if int(indices.max()) >= count else int(indices.min())
         what = "an edge leads to node" if prefix == "adj" else "a feature has column"
-        raise InputError(f"{path}: {what} {bad}, but '{prefix}_shape' says there are {shape[1]}: save the file again.")
-    return sparse.csr_array((data, indices, indptr), shape=shape)
+        raise InputError(f"{path}: {what} {bad}, but '{prefix}_shape' says there are {count}: save the file again.")
+
+
+def read_csr(arrays: Mapping[str, np.ndarray], prefix: str, path: str | Path) -> sparse.csr_array:
+    """A CSR matrix from its parts, checked before scipy sees it."""
+    indices, data, indptr, shape = csr_parts(arrays, prefix, path)
+    refuse_columns(indices, shape[1], prefix, path)
+    return sparse.csr_array((np.ones(indices.size, np.float32) if data is None else data, indices, indptr), shape=shape)
 
 
 def write_npz(graph: Graph, path: str | Path) -> None:

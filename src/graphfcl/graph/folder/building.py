@@ -2,15 +2,22 @@
 
 import hashlib
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 import graphfcl.graph.folder.manifest as names
 from graphfcl.errors import InputError
-from graphfcl.graph.folder.blocks import SMALL_BLOCK
+from graphfcl.graph.build import (
+    check_edges,
+    clean_features,
+    cleaned_note,
+    edge_notes,
+    edges_to_keep,
+    no_features_note,
+)
+from graphfcl.graph.folder.blocks import SMALL_BLOCK, BlockWriter
 from graphfcl.graph.folder.edge_sort import EdgeFacts, EdgeSorter
 from graphfcl.graph.folder.manifest import Manifest, row_type
 from graphfcl.graph.folder.permutation import Shuffle
@@ -19,7 +26,7 @@ from graphfcl.graph.folder.row_spool import RowSpool
 from graphfcl.graph.folder.source import EdgeBlock, GraphSource, Source, Spool, TextIds, of_graph
 from graphfcl.graph.folder.text_keys import pack_texts, text_keys
 from graphfcl.graph.folder.workspace import Workspace, publish, workspace
-from graphfcl.graph.graph import Features, Graph
+from graphfcl.graph.graph import Graph
 from graphfcl.runtime.memory import format_bytes
 
 LIBRARIES = 200 << 20  # bytes that Python and its libraries take before anything is read
@@ -52,7 +59,9 @@ def build_folder(
             source = source(Spool(own, max(memory - LIBRARIES, LEAST_ROOM)))
         room = _room(source, memory)
         table = _write_order(space, source)
-        _write_labels(space, source, table)
+        labels = np.empty(source.node_count, dtype="<i4")
+        labels[table] = source.labels.numbers
+        space.write(names.LABELS, labels, "<i4")
         kind, hash_seed = _write_ids(space, source, table, room)
         tell(f"{source.node_count:,} nodes: labels and ids are written.")
         _write_features(space, source, table, room)
@@ -69,8 +78,8 @@ def build_folder(
             features=source.feature_count,
             weighted=facts.weighted,
             sparse_features=source.sparse_features,
-            class_names=source.class_names,
-            integer_classes=source.integer_classes,
+            class_names=source.labels.names,
+            integer_classes=source.labels.integers,
             ids=kind,
             hash_seed=hash_seed,
             feature_names=source.feature_names is not None,
@@ -79,9 +88,9 @@ def build_folder(
             columns=None if source.columns is None else source.columns.as_json(),
             column_min_nodes=source.column_min_nodes,
             source=source.made_of,
-            notes=(*source.notes, *_edge_notes(facts, loops), *source.later_notes),
+            notes=_notes(source, edge_notes(loops, facts.one_way, facts.merged)),
             cleaned=source.cleaned,
-            files=space.entries,
+            files=space.finish(),
         )
         publish(space, manifest, out)
     return GraphFolder.open(out)
@@ -116,12 +125,6 @@ def _write_order(space: Workspace, source: GraphSource) -> np.ndarray:
     key = hashlib.sha256(f"graphfcl order of rows {source.fingerprint()}".encode()).digest()
     space.write(names.ORDER_KEY, np.frombuffer(key, dtype=np.uint8), "|u1", SMALL_BLOCK)
     return Shuffle(source.node_count, int.from_bytes(key, "big")).table(row_type(source.node_count))
-
-
-def _write_labels(space: Workspace, source: GraphSource, table: np.ndarray) -> None:
-    labels = np.empty(source.node_count, dtype="<i4")
-    labels[table] = source.labels
-    space.write(names.LABELS, labels, "<i4")
 
 
 def _write_ids(space: Workspace, source: GraphSource, table: np.ndarray, room: int) -> tuple[str, int]:
@@ -166,101 +169,54 @@ def _write_texts(space: Workspace, texts: TextIds, table: np.ndarray, room: int)
         count = block.starts.size - 1
         spool.add(table[done : done + count].astype(np.int64), np.diff(block.starts), block.content)
         done += count
-    content = space.file(names.ID_TEXT, "|u1", SMALL_BLOCK)
-    starts = space.file(names.ID_STARTS, "<i8", SMALL_BLOCK)
-    starts.append(np.zeros(1, dtype=np.int64))
-    total = 0
-    for lengths, (letters,) in spool.ranges():
-        content.append(letters)
-        starts.append(total + np.cumsum(lengths))
-        total += int(lengths.sum())
-    space.close(names.ID_TEXT)
-    space.close(names.ID_STARTS)
+    content, starts = (space.file(*each, SMALL_BLOCK) for each in ((names.ID_TEXT, "|u1"), (names.ID_STARTS, "<i8")))
+    _append_rows(spool, [content], starts)
 
 
 def _write_features(space: Workspace, source: GraphSource, table: np.ndarray, room: int) -> None:
-    put = _SparseFeatures(space, source, room) if source.sparse_features else _DenseFeatures(space, source, room)
+    width, sparse_features = source.feature_count, source.sparse_features
+    if sparse_features:
+        files = [space.file(names.FEATURE_INDICES, "<i4"), space.file(names.FEATURE_VALUES, "<f4")]
+        starts, row_bytes = space.file(names.FEATURE_INDPTR, "<i8"), None
+    else:
+        files, starts, row_bytes = [space.file(names.ROWS, "<f4")], None, 4 * width
+        if not width:
+            return
+    spool = RowSpool(
+        space.spool / "rows",
+        source.node_count,
+        tuple(file.dtype.str for file in files),
+        memory=room,
+        row_bytes=row_bytes,
+    )
     done = 0
-    for block in source.features() if source.feature_count or source.sparse_features else ():
-        checked = _checked(block, done, source)
-        put.add(table[done : done + checked.shape[0]], checked)
-        done += checked.shape[0]
-    if done != source.node_count and (source.feature_count or source.sparse_features):
+    for block in source.features():
+        rows = clean_features(block, block.shape[0], source.nodes_where, first=done)
+        places = table[done : done + rows.shape[0]].astype(np.int64)
+        if sparse_features:
+            spool.add(places, np.diff(rows.indptr).astype(np.int64), rows.indices, rows.data)
+        else:
+            spool.add(places, np.full(places.size, width), rows.reshape(-1))
+        done += rows.shape[0]
+    if done != source.node_count:
         raise InputError(
             f"{source.nodes_where}: there are features of {done:,} nodes, but the graph has {source.node_count:,}; "
             "give one row per node."
         )
-    put.finish()
+    _append_rows(spool, files, starts)
 
 
-def _checked(block: Features, first: int, source: GraphSource) -> Features:
-    """float32 and finite; sparse rows without zeros and with ascending columns."""
-    if source.sparse_features:
-        block = sparse.csr_array(block, dtype=np.float32, copy=True)
-        block.sum_duplicates()
-        block.eliminate_zeros()
-        values = block.data
-    else:
-        values = block = np.ascontiguousarray(block, dtype=np.float32)
-    if not np.isfinite(values).all():
-        place = int(np.flatnonzero(~np.isfinite(values))[0])
-        if source.sparse_features:
-            row, column = int(np.searchsorted(block.indptr, place, side="right")) - 1, int(block.indices[place])
-        else:
-            row, column = divmod(place, block.shape[1])
-        raise InputError(
-            f"{source.nodes_where}: the feature of node {first + row}, column {column} is NaN or infinite; fill it in "
-            "or drop the column."
-        )
-    return block
-
-
-class _DenseFeatures:
-    """Rows of equal length."""
-
-    def __init__(self, space: Workspace, source: GraphSource, room: int) -> None:
-        self._space, self._width = space, source.feature_count
-        self._file = space.file(names.ROWS, "<f4")
-        folder, size = space.spool / "rows", 4 * self._width
-        self._spool = RowSpool(folder, source.node_count, ("<f4",), memory=room, row_bytes=size)
-
-    def add(self, places: np.ndarray, rows: np.ndarray) -> None:
-        self._spool.add(places.astype(np.int64), np.full(places.size, self._width), rows.reshape(-1))
-
-    def finish(self) -> None:
-        for _, (values,) in self._spool.ranges() if self._width else ():
-            self._file.append(values)
-        self._space.close(names.ROWS)
-
-
-class _SparseFeatures:
-    """Rows of differing length."""
-
-    def __init__(self, space: Workspace, source: GraphSource, room: int) -> None:
-        self._space, self._total = space, 0
-        self._files = {
-            name: space.file(name, dtype)
-            for name, dtype in (
-                (names.FEATURE_INDPTR, "<i8"),
-                (names.FEATURE_INDICES, "<i4"),
-                (names.FEATURE_VALUES, "<f4"),
-            )
-        }
-        self._files[names.FEATURE_INDPTR].append(np.zeros(1, dtype=np.int64))
-        self._spool = RowSpool(space.spool / "rows", source.node_count, ("<i4", "<f4"), memory=room)
-
-    def add(self, places: np.ndarray, rows: Any) -> None:
-        lengths = np.diff(rows.indptr).astype(np.int64)
-        self._spool.add(places.astype(np.int64), lengths, rows.indices, rows.data)
-
-    def finish(self) -> None:
-        for lengths, (columns, values) in self._spool.ranges():
-            self._files[names.FEATURE_INDPTR].append(self._total + np.cumsum(lengths))
-            self._files[names.FEATURE_INDICES].append(columns)
-            self._files[names.FEATURE_VALUES].append(values)
-            self._total += int(lengths.sum())
-        for name in self._files:
-            self._space.close(name)
+def _append_rows(spool: RowSpool, files: list[BlockWriter], starts: BlockWriter | None) -> None:
+    """Append the rows of a spool. files: one for each kind of numbers. starts: where each row begins."""
+    total = 0
+    if starts is not None:
+        starts.append(np.zeros(1, dtype=np.int64))
+    for lengths, values in spool.ranges():
+        for file, part in zip(files, values, strict=True):
+            file.append(part)
+        if starts is not None:
+            starts.append(total + np.cumsum(lengths))
+        total += int(lengths.sum())
 
 
 def _write_edges(space: Workspace, source: GraphSource, table: np.ndarray, own: Spool) -> tuple[EdgeFacts, int]:
@@ -270,14 +226,10 @@ def _write_edges(space: Workspace, source: GraphSource, table: np.ndarray, own: 
     )
     loops = 0
     for block in source.edges(own):
-        _refuse_bad(block, source)
-        weights = None if block.weights is None else np.asarray(block.weights, dtype=np.float32)
-        kept = block.source != block.target
-        if weights is not None:
-            loops += int((~kept & (weights > 0)).sum())
-            kept &= weights > 0
-        else:
-            loops += kept.size - int(kept.sum())
+        place = partial(_edge_place, source, block)
+        weights = check_edges(block.source, block.target, block.weights, source.node_count, source.edges_where, place)
+        kept, dropped = edges_to_keep(block.source, block.target, weights)
+        loops += dropped
         first, second = (block.source, block.target) if kept.all() else (block.source[kept], block.target[kept])
         sorter.add(table[first], table[second], weights if weights is None else weights[kept])
     _write_rows(space, source, sorter)
@@ -300,45 +252,16 @@ def _write_rows(space: Workspace, source: GraphSource, sorter: EdgeSorter) -> No
         row, total = last, total + stretch.columns.size
     for start in range(row, source.node_count, 1 << 20):
         indptr.append(np.full(min(1 << 20, source.node_count - start), total, dtype=np.int64))
-    space.close(names.INDPTR)
-    space.close(names.INDICES)
-    if weights is not None and sorter.facts.weighted:
-        space.close(names.WEIGHTS)
-    elif weights is not None:
+    if weights is not None and not sorter.facts.weighted:
         space.drop(names.WEIGHTS)
 
 
-def _refuse_bad(block: EdgeBlock, source: GraphSource) -> None:
-    """The rules of :func:`graphfcl.graph.build.adjacency_from_edges`."""
-    if not block.source.size:
-        return
-    count = source.node_count
-    ends = (block.source, block.target)
-    if min(int(end.min()) for end in ends) < 0 or max(int(end.max()) for end in ends) >= count:
-        outside = np.zeros(block.source.size, dtype=bool)
-        for end in ends:
-            outside |= (end < 0) | (end >= count)
-        first = int(np.flatnonzero(outside)[0])
-        raise InputError(
-            f"{source.edges_where}: {source.edge_place(block.first + first)} joins nodes {block.source[first]} and "
-            f"{block.target[first]}, but nodes are numbered 0 to {count - 1}: add the missing nodes or drop the edge."
-        )
-    if block.weights is None:
-        return
-    values = np.asarray(block.weights, dtype=np.float32)
-    if not (np.isfinite(values).all() and (values >= 0).all()):
-        first = int(np.flatnonzero(~np.isfinite(values) | (values < 0))[0])
-        raise InputError(
-            f"{source.edges_where}: {source.edge_place(block.first + first)} has weight {values[first]}; weights must "
-            "be finite and not negative."
-        )
+def _edge_place(source: GraphSource, block: EdgeBlock, number: int) -> str:
+    return source.edge_place(block.first + number)
 
 
-def _edge_notes(facts: EdgeFacts, loops: int) -> list[str]:
-    """As :func:`graphfcl.graph.build.adjacency_from_edges` says it."""
-    notes = [f"{loops:,} self loops were dropped."] if loops else []
-    if facts.one_way:
-        notes.append("Edges listed in one direction count in both (of two weights the larger stays).")
-    if facts.merged:
-        notes.append(f"{facts.merged:,} duplicate edges were merged (the largest weight stays).")
-    return notes
+def _notes(source: GraphSource, of_edges: list[str]) -> tuple[str, ...]:
+    """What the import changed. A graph in memory has some of these notes already."""
+    shape = (source.node_count, source.feature_count)
+    later = (*source.labels.notes, *no_features_note(shape), *cleaned_note(source.cleaned))
+    return tuple(dict.fromkeys([*source.notes, *of_edges, *later]))

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import TypeAlias
 
 import numpy as np
-from scipy import sparse
 
 from graphfcl.errors import InputError
 from graphfcl.graph.folder.text_keys import pack_texts
 from graphfcl.graph.graph import Features, Graph, TextSettings
+from graphfcl.graph.labels import CleanLabels
 from graphfcl.graph.tables.columns import ReadColumns
 
 STEP = 1 << 18  # edges or numbers at a time
@@ -51,12 +51,12 @@ class GraphSource:
     """A graph of which small things are in memory and large ones come in blocks, each time they are asked for.
 
     nodes_where, edges_where: what messages call the places they were read from; edge_place: a single edge.
-    labels: (n,) positions in ``class_names``, -1 where the class is not known. integer_classes: as in :class:`Graph`.
+    labels: of all nodes, with the names of the classes.
     ids: (n,) int64; or a function that gives texts in blocks, each text once; or None, if ids are 0 to n-1.
     features: gives (rows, d) blocks, dense or all sparse, of all nodes in order.
     edges: gives the edges, in any order. mirrored: each is listed once and means both directions.
     weighted: edges come with weights.
-    notes, later_notes: before and after what is said of the edges.
+    notes: those before what is said of edges and labels.
     columns: those of the tables that it is read from. column_min_nodes: that of :class:`Graph`.
     fingerprint: a text that differs whenever nodes or edges do, the order of nodes included; the rows of a folder are
     ordered by it, and learners never learn it. node_bytes: memory for each node that the source holds itself.
@@ -67,8 +67,7 @@ class GraphSource:
     nodes_where: str
     edges_where: str
     node_count: int
-    labels: np.ndarray
-    class_names: tuple[str, ...]
+    labels: CleanLabels
     features: Callable[[], Iterator[Features]]
     edges: Callable[[Spool], Iterator[EdgeBlock]]
     fingerprint: Callable[[], str]
@@ -80,11 +79,9 @@ class GraphSource:
     feature_names: np.ndarray | None = None
     text: TextSettings | None = None
     notes: tuple[str, ...] = ()
-    later_notes: tuple[str, ...] = ()
     cleaned: int = 0
     node_bytes: int = 4
     columns: ReadColumns | None = None
-    integer_classes: bool = False
     column_min_nodes: int = 1
     edge_place: Callable[[int], str] = field(default=lambda number: f"edge {number}")
 
@@ -100,15 +97,13 @@ def of_graph(graph: Graph, made_of: str | None = None) -> GraphSource:
         nodes_where=graph.name,
         edges_where=graph.name,
         node_count=graph.node_count,
-        labels=graph.labels,
-        class_names=graph.class_names,
-        integer_classes=graph.integer_classes,
+        labels=CleanLabels(graph.labels, graph.class_names, integers=graph.integer_classes),
         features=lambda: _features(graph),
         edges=lambda _: _edges(graph),
         fingerprint=lambda: graph.sha256,
         ids=ids_in_memory(graph.node_ids),
-        feature_count=int(graph.features.shape[1]),
-        sparse_features=sparse.issparse(graph.features),
+        feature_count=graph.feature_count,
+        sparse_features=graph.sparse_features,
         weighted=graph.weighted,
         mirrored=True,
         feature_names=graph.feature_names,
@@ -143,26 +138,16 @@ def _file_digest(path: Path) -> bytes:
         raise InputError(f"{path} cannot be read ({error.strerror}): check the file.") from error
 
 
-def rows_at_a_time(width: int) -> int:
-    """How many rows of so many numbers make a block."""
-    return max(1, min(1 << 16, (1 << 22) // max(1, width)))
-
-
 def ids_in_memory(ids: np.ndarray) -> np.ndarray | TextIds | None:
     """Ids as :func:`graphfcl.graph.ids.make_ids` gives them, for :class:`GraphSource`."""
     if ids.dtype.kind != "i":
-        return lambda: text_blocks(ids)
+        return lambda: (TextBlock(*pack_texts(ids[at : at + STEP].tolist())) for at in range(0, ids.size, STEP))
     return None if np.array_equal(ids, np.arange(ids.size)) else ids
 
 
-def text_blocks(ids: np.ndarray) -> Iterator[TextBlock]:
-    """Ids that are Python texts, in blocks."""
-    for start in range(0, ids.size, STEP):
-        yield TextBlock(*pack_texts(ids[start : start + STEP].tolist()))
-
-
 def _features(graph: Graph) -> Iterator[Features]:
-    step = rows_at_a_time(64 if sparse.issparse(graph.features) else graph.features.shape[1])
+    width = 64 if graph.sparse_features else graph.feature_count
+    step = max(1, min(1 << 16, (1 << 22) // max(1, width)))
     for start in range(0, graph.node_count, step):
         yield graph.features[start : start + step]
 

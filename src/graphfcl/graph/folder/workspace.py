@@ -26,32 +26,28 @@ class Workspace:
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.spool = folder, folder / SPOOL
-        self._open: dict[str, BlockWriter] = {}
-        self.entries: dict[str, FileEntry] = {}
+        self._writers: dict[str, BlockWriter] = {}
 
     def file(self, name: str, dtype: str, block: int = BLOCK) -> BlockWriter:
         """A file of the graph folder, to be appended to."""
-        self._open[name] = BlockWriter(self.folder / name, dtype, block)
-        return self._open[name]
+        self._writers[name] = BlockWriter(self.folder / name, dtype, block)
+        return self._writers[name]
 
     def write(self, name: str, values: np.ndarray, dtype: str, block: int = BLOCK) -> None:
         """A whole file."""
         self.file(name, dtype, block).append(values)
-        self.close(name)
-
-    def close(self, name: str) -> None:
-        """Flush a file to the disk and keep its checksums."""
-        self.entries[name] = self._open.pop(name).close()
 
     def drop(self, name: str) -> None:
         """Take back a file that turned out not to be needed."""
-        if name in self._open:
-            self._open.pop(name).abandon()
-        self.entries.pop(name, None)
+        self._writers.pop(name).abandon()
         (self.folder / name).unlink()
 
+    def finish(self) -> dict[str, FileEntry]:
+        """Flush all files to the disk, and return their checksums."""
+        return {name: writer.close() for name, writer in self._writers.items()}
+
     def abandon(self) -> None:
-        for writer in self._open.values():
+        for writer in self._writers.values():
             writer.abandon()
 
 

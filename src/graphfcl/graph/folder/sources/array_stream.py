@@ -2,7 +2,7 @@
 
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO
 
@@ -55,18 +55,19 @@ class ArrayStream:
 
     def blocks(self, items: int, start: int = 0, stop: int | None = None) -> Iterator[np.ndarray]:
         """Numbers ``start`` to ``stop`` - 1 in the order of the file, up to ``items`` at a time."""
-        left = (self.size if stop is None else stop) - start
-        size = self.dtype.itemsize
+        stop = self.size if stop is None else stop
+        return self.pieces((min(items, stop - at) for at in range(start, stop, items)), start)
+
+    def pieces(self, sizes: Iterable[int], start: int = 0) -> Iterator[np.ndarray]:
+        """The numbers from ``start`` on in the order of the file, so many at a time."""
         try:
             with zipfile.ZipFile(self.path) as archive, archive.open(f"{self.name}.npy") as file:
-                _pass_over(file, self._start + start * size)
-                while left > 0:
-                    wanted = min(items, left)
-                    content = file.read(wanted * size)
-                    if len(content) < wanted * size:
+                _pass_over(file, self._start + start * self.dtype.itemsize)
+                for size in sizes:
+                    content = file.read(size * self.dtype.itemsize)
+                    if len(content) < size * self.dtype.itemsize:
                         raise self._damaged()
                     yield np.frombuffer(content, self.dtype)
-                    left -= wanted
         except DAMAGE as error:
             raise error if isinstance(error, InputError) else self._damaged() from error
 

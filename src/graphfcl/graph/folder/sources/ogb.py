@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from graphfcl.errors import InputError
-from graphfcl.graph.build import no_features_note
 from graphfcl.graph.folder.source import STEP, EdgeBlock, GraphSource, of_files
 from graphfcl.graph.folder.sources.array_stream import ArrayStream, array_names
 from graphfcl.graph.graph import Features
-from graphfcl.graph.labels import LabelCoder
+from graphfcl.graph.ids import Place
+from graphfcl.graph.labels import CleanLabels, LabelCoder
 from graphfcl.graph.tables.table import wrong_row
 
 EDGES, COUNTS, LABELS, FEATURES = "edge.csv.gz", "num-node-list.csv.gz", "node-label.csv.gz", "node-feat.csv.gz"
@@ -47,7 +47,6 @@ def ogb_source(path: str | Path, *, name: str | None = None) -> GraphSource:
         name=name or root.resolve().name,
         made_of=str(path),
         notes=(*notes, *parts.pop("unused")),
-        later_notes=tuple(no_features_note((parts["node_count"], parts["feature_count"]))),
         node_bytes=12,
         **parts,
     )
@@ -62,7 +61,7 @@ def _tables(raw: Path) -> dict[str, Any]:
         coder.add_numbers(rows[:, 0])
     has_features = (raw / FEATURES).exists()
     return {
-        **_labels(coder, count, raw / LABELS, lambda row: f"{raw / LABELS}, line {row + 1}"),
+        "labels": _labels(coder, count, raw / LABELS, lambda row: f"{raw / LABELS}, line {row + 1}"),
         "nodes_where": str(raw / FEATURES),
         "edges_where": str(raw / EDGES),
         "edge_place": lambda number: f"line {number + 1}",
@@ -97,7 +96,7 @@ def _binary(raw: Path) -> dict[str, Any]:
     features = ArrayStream(path, "node_feat") if "node_feat" in found else None
     known = {"edge_index", "node_feat", "num_nodes_list", "num_edges_list"}
     return {
-        **_labels(coder, count, raw / LABEL_DATA, lambda row: f"{raw / LABEL_DATA}, node {row}"),
+        "labels": _labels(coder, count, raw / LABEL_DATA, lambda row: f"{raw / LABEL_DATA}, node {row}"),
         "nodes_where": str(path),
         "edges_where": str(path),
         "node_count": count,
@@ -126,11 +125,11 @@ def _index_edges(edges: ArrayStream) -> Iterator[EdgeBlock]:
         yield EdgeBlock(number * STEP, source.astype(np.int64), target.astype(np.int64))
 
 
-def _labels(coder: LabelCoder, count: int, path: Path, place: Any) -> dict[str, Any]:
-    found = coder.finish(str(path), place)
-    if found.numbers.size != count:
-        raise InputError(f"{path}: {found.numbers.size} labels for {count} nodes; give one a node.")
-    return {"labels": found.numbers, "class_names": found.names, "integer_classes": found.integers}
+def _labels(coder: LabelCoder, count: int, path: Path, place: Place) -> CleanLabels:
+    labels = coder.finish(str(path), place)
+    if labels.numbers.size != count:
+        raise InputError(f"{path}: {labels.numbers.size} labels for {count} nodes; give one a node.")
+    return labels
 
 
 def _one_graph(counts: np.ndarray, path: Path) -> int:

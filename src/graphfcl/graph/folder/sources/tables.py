@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from graphfcl.errors import InputError
-from graphfcl.graph.build import cleaned_note, no_features_note
 from graphfcl.graph.folder.source import STEP, EdgeBlock, GraphSource, Spool, TextBlock, TextIds, of_files
 from graphfcl.graph.graph import Features
 from graphfcl.graph.ids import NODE_ID, normal, refuse_twice
@@ -57,16 +56,13 @@ def _open(folder: Path, columns: TableColumns, name: str, spool: Spool) -> Graph
     ids = TableIds(nodes, requested.id, spool)
     table = read_node_table(nodes, requested, columns, nodes.blocks)
     names = table.features.names
-    cleaned = ids.cleaned + table.labels.changed
     return GraphSource(
         name=name,
         made_of=str(folder),
         nodes_where=str(nodes.path),
         edges_where=str(edges.path),
         node_count=ids.count,
-        labels=table.labels.numbers,
-        class_names=table.labels.names,
-        integer_classes=table.labels.integers,
+        labels=table.labels,
         features=lambda: _features(nodes, table.features),
         edges=lambda spool: ids.edges(edges, ends, spool),
         fingerprint=of_files(nodes.path, edges.path),
@@ -77,8 +73,7 @@ def _open(folder: Path, columns: TableColumns, name: str, spool: Spool) -> Graph
         feature_names=names,
         text=table.features.text_settings(columns.min_nodes),
         notes=(*table.notes, *ends.note(edges)),
-        later_notes=(*table.labels.notes, *no_features_note((ids.count, names.size)), *cleaned_note(cleaned)),
-        cleaned=cleaned,
+        cleaned=ids.cleaned + table.labels.changed,
         node_bytes=NODE_BYTES,
         columns=table.read_columns(ends),
     )
