@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from graphfcl.graph import TextWeights
-from graphfcl.graph.tables.values import count_words
+from graphfcl.graph.tables.words import count_words
 
 WORDS = ["red", "Red", "fox", "a", "x1", "naïve", "fox-hen", "the", "1984", "snake_case"]
 LATER = [*WORDS, "unseen", "new words", "z"]

@@ -10,7 +10,7 @@ from scipy import sparse
 
 from graphfcl import Graph, InputError, build_graph
 from graphfcl.graph import TextSettings, TextWeights
-from graphfcl.graph.tables.values import count_words
+from graphfcl.graph.tables.words import count_words
 from tests.graph.samples import coo, plain, small_graphs
 
 

@@ -120,12 +120,15 @@ def labels(
     as_json: bool = False,
 ) -> Answer:
     """List the labels: node, class, part, who gave the label and when, and further columns stored with it."""
-    from graphfcl.production.changes.user_tables import read_ids
     from graphfcl.production.changes.written_tables import write_table
 
     _refuse_nowhere(out, "labels", as_json=as_json)
-    classifier = options.load(version=version)
-    columns = classifier.label_columns(None if nodes is None else read_ids(nodes, classifier.configuration.columns))
+    classifier, ids = options.load(version=version), None
+    if nodes is not None:
+        from graphfcl.production.changes.user_tables import read_ids  # imports pyarrow
+
+        ids = read_ids(nodes, classifier.configuration.columns)
+    columns = classifier.label_columns(ids)
     counts = {"version": classifier.version, "nodes": len(set(columns["node"].tolist())), "rows": len(columns["node"])}
     if out is None:
         return Answer({**counts, "labels": Rows([_rows(columns)])}, lambda: None)

@@ -5,10 +5,10 @@ from pathlib import Path
 from graphfcl.datasets.dataset import Dataset, data_folder, settings_from
 from graphfcl.datasets.registry import REGISTRY
 from graphfcl.errors import InputError, did_you_mean
-from graphfcl.graph import Graph, TableColumns, read_npz, read_tables
+from graphfcl.graph import Graph, TableColumns, read_npz
 from graphfcl.graph.build import warn_of_serious
 from graphfcl.graph.folder import GraphFolder, is_graph_folder
-from graphfcl.graph.tables.reader import is_table_folder
+from graphfcl.graph.tables import is_table_folder
 from graphfcl.stream import Protocol
 
 
@@ -74,6 +74,12 @@ def _of_folder(path: Path) -> Graph:
     return graph
 
 
+def _of_tables(path: Path, options: dict[str, str]) -> Graph:
+    from graphfcl.graph import read_tables  # imports pyarrow
+
+    return read_tables(path, settings_from(TableColumns, options, str(path)))
+
+
 def _of_path(path: Path) -> Dataset:
     """A dataset of the user's own."""
     if path.suffix == ".npz":
@@ -83,7 +89,7 @@ def _of_path(path: Path) -> Dataset:
     return Dataset(
         path.resolve().name,
         "a folder of tables",
-        lambda _, options: read_tables(path, settings_from(TableColumns, options, str(path))),
+        lambda _, options: _of_tables(path, options),
         str(path),
         options=tuple(TableColumns.__dataclass_fields__),
     )

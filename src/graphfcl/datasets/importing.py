@@ -14,7 +14,7 @@ from graphfcl.graph.convert import as_graph
 from graphfcl.graph.folder import GraphFolder, build_folder, is_graph_folder
 from graphfcl.graph.folder.source import Source, of_graph
 from graphfcl.graph.folder.sources import npz_source, ogb_source, raw_folder, tables_source
-from graphfcl.graph.tables.reader import is_table_folder
+from graphfcl.graph.tables import is_table_folder
 from graphfcl.runtime.memory import parse_bytes
 
 

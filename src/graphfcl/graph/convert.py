@@ -15,7 +15,7 @@ from graphfcl.graph.graph import Features, Graph, TextSettings
 from graphfcl.graph.ids import text_array
 from graphfcl.graph.interfaces import AnyGraph
 from graphfcl.graph.tables.frames import is_frame, library_of
-from graphfcl.graph.tables.values import count_words
+from graphfcl.graph.tables.words import count_words
 from graphfcl.runtime.lazy_names import import_extra
 
 WHERE = "the networkx graph"

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from graphfcl.errors import InputError, did_you_mean
 from graphfcl.graph.ids import normal, text_array
@@ -16,11 +17,11 @@ from graphfcl.graph.tables.values import (
     DECIMAL_COMMA,
     Kind,
     KindOfTexts,
-    count_words,
     declared_kind,
     says_text,
     trimmed,
 )
+from graphfcl.graph.tables.words import count_words
 
 LISTED = 8  # columns of one kind that a note lists
 OPTIONS = ("features", "text", "categories", "dates", "vectors", "drop")
@@ -295,8 +296,6 @@ class _Association:
 
     def add(self, values: Any, first: int) -> None:
         """The values of the next nodes. first: nodes before them."""
-        import pyarrow as pa
-
         if not self._limit or pa.types.is_nested(values.type):
             return
         try:

@@ -21,7 +21,8 @@ from graphfcl.graph.tables.columns import (
 )
 from graphfcl.graph.tables.node_columns import NodeColumns, NodeFacts, RequestedColumns, joined_texts, scan_nodes
 from graphfcl.graph.tables.table import Table
-from graphfcl.graph.tables.values import count_known_words, days_of, numbers_of, vectors_of
+from graphfcl.graph.tables.values import days_of, numbers_of, vectors_of
+from graphfcl.graph.tables.words import count_known_words
 
 Blocks = Callable[[Sequence[str]], Iterator[Table]]  # the table in parts, with some of its columns
 TYPE_NAMES = ("type", "relation", "edge_type")
@@ -78,10 +79,7 @@ class NodeFeatures:
         if self.words is None:
             return numbers
         texts = joined_texts(block, self.columns.text)
-        if self.words.size:
-            counts = count_known_words(texts, self.words)
-        else:
-            counts = sparse.csr_array((len(texts), 0), dtype=np.float32)
+        counts = count_known_words(texts, self.words)
         if not self.beside:
             return counts
         return sparse.csr_array(sparse.hstack([counts, sparse.csr_array(numbers)], format="csr"))

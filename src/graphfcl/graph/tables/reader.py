@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+from pyarrow import csv, parquet
 from scipy import sparse
 
 from graphfcl.errors import InputError, quoted
@@ -27,14 +29,9 @@ from graphfcl.graph.tables.node_table import (
     several_types,
     unknown_end,
 )
-from graphfcl.graph.tables.table import SUFFIXES, Table, id_stands_twice
+from graphfcl.graph.tables.table import Table, id_stands_twice
 from graphfcl.graph.tables.values import weights_of
 from graphfcl.runtime.files import write_durably
-
-
-def is_table_folder(path: str | Path) -> bool:
-    """Whether ``path`` is a folder with a table of nodes."""
-    return any((Path(path) / f"nodes.{suffix}").exists() for suffix in SUFFIXES)
 
 
 def read_tables(
@@ -56,10 +53,10 @@ def from_frames(
     :func:`read_tables`; ``options`` are fields of :class:`TableColumns`, such as ``label="category"``.
     """
     columns = (columns or TableColumns()).with_options(options)
-    table = Table.of(_arrow(nodes, "nodes"), "nodes")
+    table = Table(Path("nodes"), _arrow(nodes, "nodes"))
     if sparse.issparse(edges):
         return _graph_of(table, edges, columns, name)
-    return _graph_of(table, Table.of(_arrow(edges, "edges"), "edges"), columns, name)
+    return _graph_of(table, Table(Path("edges"), _arrow(edges, "edges")), columns, name)
 
 
 def _arrow(frame: Any, called: str) -> Any:
@@ -154,9 +151,6 @@ def write_tables(graph: Graph, folder: str | Path, *, suffix: str = "parquet") -
     Sparse features would have to be written dense, and word counts no longer have their text: such graphs are
     refused; write them with :func:`graphfcl.graph.write_npz`.
     """
-    import pyarrow as pa
-    from pyarrow import csv, parquet
-
     if sparse.issparse(graph.features):
         raise InputError(f"{graph.name} has sparse features, which a table would make dense: write it as .npz.")
     unknown = [name for name in graph.class_names if means_unknown(name)]

@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+from pyarrow import csv, parquet
 
 from graphfcl.errors import InputError, did_you_mean, quoted
 from graphfcl.graph.ids import text_array
+from graphfcl.graph.tables import SUFFIXES
 from graphfcl.graph.tables.text_files import (
-    TEXT_SUFFIXES,
     first_not_utf8,
     line_of_row,
     separator_of,
@@ -19,9 +21,9 @@ from graphfcl.graph.tables.text_files import (
     wrong_row,
 )
 
-SUFFIXES = ("parquet", *TEXT_SUFFIXES)
 BYTES = 1 << 22  # of a CSV file in a block
 NUMBERS = 1 << 21  # of a Parquet file in a block
+FAILURES = (pa.ArrowException, OSError, UnicodeDecodeError)
 
 
 class Table:
@@ -36,25 +38,22 @@ class Table:
     kept: np.ndarray | None = None
     _table: Any = None
 
-    def __init__(self, path: Path) -> None:
-        import pyarrow as pa
-        from pyarrow import csv, parquet
-
-        self._failures: tuple[type[Exception], ...] = (pa.ArrowException, OSError, UnicodeDecodeError)
-        if not path.is_file():
+    def __init__(self, path: Path, rows: Any = None) -> None:
+        """rows: an Arrow table, if the table is in memory."""
+        if rows is None and not path.is_file():
             raise InputError(f"{path} does not exist: check the path.")
         self.path = path
-        self.is_csv = self.path.suffix != ".parquet"
-        self.separator = separator_of(self.path) if self.is_csv else ""
+        self.is_csv = rows is None and path.suffix != ".parquet"
+        self.separator = separator_of(path) if self.is_csv else ""
         try:
-            self.schema: Any = (
-                csv.open_csv(self.path, parse_options=self.parse_options).schema
-                if self.is_csv
-                else parquet.read_schema(self.path)
-            )
-            self._name_columns()
-        except self._failures as error:
+            if self.is_csv:
+                self._name_columns(csv.open_csv(path, parse_options=self.parse_options).schema)
+            else:
+                self._name_columns(parquet.read_schema(path) if rows is None else rows.schema)
+        except FAILURES as error:
             raise self.unreadable(error) from error
+        if rows is not None:
+            self._table = stripped_names(rows)
 
     @classmethod
     def in_folder(cls, folder: Path, stem: str) -> "Table":
@@ -66,31 +65,15 @@ class Table:
             raise InputError(f"{folder} has no {listed} or {paths[-1].name}: a folder of tables needs nodes and edges.")
         return cls(path)
 
-    @classmethod
-    def of(cls, rows: Any, called: str) -> "Table":
-        """A table in memory. rows: an Arrow table. called: what messages call it."""
-        import pyarrow as pa
-
-        table = object.__new__(cls)
-        table._failures = (pa.ArrowException, OSError, UnicodeDecodeError)
-        table.path, table.is_csv, table.separator = Path(called), False, ""
-        table.schema = rows.schema
-        table._name_columns()
-        table._table = stripped_names(rows)
-        return table
-
-    def _name_columns(self) -> None:
+    def _name_columns(self, schema: Any) -> None:
         """Spaces at the ends of a name, as behind the commas of a header, do not belong to it."""
-        import pyarrow as pa
-
-        written = self.schema.names
-        self.schema = pa.schema([field.with_name(field.name.strip()) for field in self.schema])
+        self.schema = pa.schema([field.with_name(field.name.strip()) for field in schema])
         self.columns: list[str] = self.schema.names
         twice = [column for column, count in Counter(self.columns).items() if count > 1]
         if twice:
-            spaces = "" if written.count(twice[0]) > 1 else " (spaces around it do not count)"
+            spaces = "" if schema.names.count(twice[0]) > 1 else " (spaces around it do not count)"
             raise InputError(f"{self.path} has two columns {twice[0]!r}{spaces}: give each column a name of its own.")
-        self._written = dict(zip(self.columns, written, strict=True))
+        self._written = dict(zip(self.columns, schema.names, strict=True))
 
     def written(self, columns: Sequence[str]) -> list[str]:
         """What the file calls some columns."""
@@ -99,14 +82,11 @@ class Table:
     @property
     def parse_options(self) -> Any:
         """How a CSV file is cut into values."""
-        from pyarrow import csv
-
         return csv.ParseOptions(delimiter=self.separator, newlines_in_values=True)
 
     def convert_options(self, columns: Sequence[str]) -> Any:
         """All columns of a CSV file as text."""
         import pyarrow as pa
-        from pyarrow import csv
 
         written = self.written(columns)
         return csv.ConvertOptions(
@@ -121,28 +101,23 @@ class Table:
         """All rows; those of a table in memory are there."""
         if self._table is not None:
             return
-        from pyarrow import csv, parquet
-
         try:
-            if not self.is_csv:
-                self._table = stripped_names(parquet.read_table(self.path))
-                return
-            options = self.convert_options(self.columns)
-            self._table = stripped_names(
-                csv.read_csv(self.path, parse_options=self.parse_options, convert_options=options)
-            )
-        except self._failures as error:
+            if self.is_csv:
+                options = self.convert_options(self.columns)
+                rows = csv.read_csv(self.path, parse_options=self.parse_options, convert_options=options)
+            else:
+                rows = parquet.read_table(self.path)
+        except FAILURES as error:
             raise self.unreadable(error) from error
+        self._table = stripped_names(rows)
 
     def blocks(self, columns: Sequence[str]) -> Iterator["Table"]:
         """The file in blocks of rows, with some of its columns; messages speak of lines of the whole file."""
-        import pyarrow as pa
-
         first, batches = 0, self._csv_batches(columns) if self.is_csv else self._parquet_batches(columns)
         while True:
             try:
                 batch = next(batches, None)
-            except self._failures as error:
+            except FAILURES as error:
                 raise self.unreadable(error) from error
             if batch is None:
                 return
@@ -150,15 +125,11 @@ class Table:
             first += batch.num_rows
 
     def _parquet_batches(self, columns: Sequence[str]) -> Iterator[Any]:
-        from pyarrow import parquet
-
         rows = max(1, min(1 << 18, NUMBERS // max(1, len(columns))))
         with parquet.ParquetFile(self.path, pre_buffer=False, buffer_size=1 << 20) as file:
             yield from file.iter_batches(batch_size=rows, columns=self.written(columns), use_threads=False)
 
     def _csv_batches(self, columns: Sequence[str]) -> Iterator[Any]:
-        from pyarrow import csv
-
         yield from csv.open_csv(
             self.path,
             read_options=csv.ReadOptions(block_size=BYTES, use_threads=False),
@@ -236,8 +207,6 @@ class Table:
 
     def whole_numbers(self, column: str) -> np.ndarray | None:
         """(rows,) int64 if the column was written as whole numbers and has no empty place; CSV does not say."""
-        import pyarrow as pa
-
         values = self._table[column]
         if self.is_csv or not pa.types.is_integer(values.type) or values.null_count:
             return None
@@ -258,8 +227,6 @@ class Table:
 
     def text(self, column: str, what: str | None) -> Any:
         """A column as text; an empty place is an error if ``what`` says what is missing there."""
-        import pyarrow as pa
-
         values = self._table[column]
         if pa.types.is_nested(values.type):
             raise InputError(f"{self.path}: column {column!r} holds lists; it must hold one value a row.")
@@ -273,16 +240,12 @@ class Table:
 
     def says_text(self, column: str) -> bool:
         """Whether the column was written as text and not as numbers; CSV does not say."""
-        import pyarrow as pa
-
         kind = self._table[column].type
         kind = kind.value_type if pa.types.is_dictionary(kind) else kind
         return not self.is_csv and not pa.types.is_integer(kind) and not pa.types.is_floating(kind)
 
     def different_labels(self, column: str) -> np.ndarray | tuple[list[str], np.ndarray]:
         """(rows,) numbers; or each different text once, and (rows,) which of them a row has."""
-        import pyarrow as pa
-
         numbers = self._label_numbers(column)
         if numbers is not None:
             return numbers
@@ -294,8 +257,6 @@ class Table:
             return self.texts(column, None).tolist(), np.arange(self.row_count)  # which says where
 
     def _label_numbers(self, column: str) -> np.ndarray | None:
-        import pyarrow as pa
-
         values = self._table[column]
         if pa.types.is_nested(values.type):
             raise InputError(f"{self.path}: column {column!r} holds several labels per node (multi-label); choose one.")

@@ -11,10 +11,12 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+from pyarrow import csv as arrow
+
 from graphfcl.errors import InputError
 
 SEPARATORS = (",", ";", "\t")
-TEXT_SUFFIXES = ("csv", "tsv")
 LONGEST_HEADER = 1 << 24  # bytes
 
 
@@ -65,9 +67,6 @@ def wrong_row(path: Path, error: Exception, separator: str = ",") -> InputError 
 
 def _line_of_wrong_row(path: Path, separator: str, columns: int) -> str | None:
     """Arrow counts rows only where one thread reads, and empty lines only where they are rows: read once more, so."""
-    import pyarrow as pa
-    from pyarrow import csv as arrow
-
     options = {
         "read_options": arrow.ReadOptions(use_threads=False, autogenerate_column_names=True),
         "parse_options": arrow.ParseOptions(delimiter=separator, newlines_in_values=True, ignore_empty_lines=False),
@@ -96,8 +95,6 @@ def where_not_utf8(path: Path) -> str | None:
 
 def first_not_utf8(values: Any) -> int:
     """The row of an Arrow column of text in which the first bytes stand that are not UTF-8."""
-    import pyarrow as pa
-
     return next(row for row, content in enumerate(values.cast(pa.binary()).to_pylist()) if not _is_utf8(content or b""))
 
 

@@ -1,24 +1,21 @@
 """What stands in a column of a table, and how it becomes numbers. A column is one of Arrow, in chunks."""
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
+from pyarrow import compute
 
 from graphfcl.errors import InputError
 from graphfcl.graph.tables.table import Table
-
-if TYPE_CHECKING:
-    from scipy import sparse  # commands that only read ids do without it
 
 NUMBER = r"^-?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?$|^-?(?i:nan|inf|infinity)$"
 FLAG = r"^(?i:true|false)$"
 DECIMAL_COMMA = re.compile(r"[-+]?[0-9]+,[0-9]+")  # a whole text, as spreadsheets of many countries write numbers
 MICROSECONDS_A_DAY = 86_400_000_000
-TOKEN_PATTERN = r"(?u)\b\w\w+\b"
 
 
 class Kind(Enum):
@@ -34,31 +31,22 @@ class Kind(Enum):
 
 def says_text(kind: Any) -> bool:
     """Whether an Arrow type is that of texts."""
-    import pyarrow as pa
-
     kind = kind.value_type if pa.types.is_dictionary(kind) else kind
     return pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_binary(kind)
 
 
 def _is_number(kind: Any) -> bool:
-    import pyarrow as pa
-
     return pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
 
 
 def trimmed(values: Any) -> Any:
     """Texts without white space at their ends; null where nothing is left."""
-    import pyarrow as pa
-    from pyarrow import compute
-
     texts = compute.utf8_trim_whitespace(values.cast(pa.string()))
     return compute.if_else(compute.equal(texts, ""), pa.scalar(None, pa.string()), texts)
 
 
 def as_floats(values: Any) -> Any | None:
     """Numbers and truth values, also written as text, as float64, null where there is nothing; None if one is none."""
-    import pyarrow as pa
-
     kind = values.type
     if pa.types.is_null(kind):
         return pa.chunked_array([pa.nulls(len(values), pa.float64())])
@@ -81,8 +69,6 @@ def as_floats(values: Any) -> Any | None:
 
 def as_days(values: Any) -> Any | None:
     """Dates, also written as text (ISO 8601), as days since 1970; null where there is none; None if one is none."""
-    import pyarrow as pa
-
     kind = values.type
     if pa.types.is_null(kind):
         return as_floats(values)
@@ -101,15 +87,11 @@ def as_days(values: Any) -> Any | None:
             return None
     except pa.ArrowInvalid:
         return None
-    from pyarrow import compute
-
     return compute.divide(moments.cast(pa.int64()).cast(pa.float64(), safe=False), float(MICROSECONDS_A_DAY))
 
 
 def first_word(values: Any, pattern: str = NUMBER) -> tuple[int, str] | None:
     """Row and value of the first text that is no number. pattern: of all that is none of the words."""
-    from pyarrow import compute
-
     texts = trimmed(values)
     is_word = compute.invert(compute.match_substring_regex(texts, pattern)).fill_null(False)
     rows = np.flatnonzero(is_word.to_numpy())
@@ -129,9 +111,6 @@ class KindOfTexts:
 
     def add(self, values: Any, first: int) -> None:
         """The next texts. first: rows before them."""
-        import pyarrow as pa
-        from pyarrow import compute
-
         texts = trimmed(values)
         if texts.null_count == len(texts):
             return
@@ -161,8 +140,6 @@ class KindOfTexts:
 
 def declared_kind(kind: Any) -> Kind | None:
     """What an Arrow type says of a column; None for texts, of which CSV says nothing."""
-    import pyarrow as pa
-
     if pa.types.is_null(kind):
         return Kind.EMPTY
     if pa.types.is_boolean(kind) or _is_number(kind):
@@ -178,8 +155,6 @@ def declared_kind(kind: Any) -> Kind | None:
 
 def is_list(kind: Any) -> bool:
     """Whether an Arrow type is that of lists, of one length or of several."""
-    import pyarrow as pa
-
     return pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
 
 
@@ -201,8 +176,6 @@ def numbers_of(table: Table, column: str) -> np.ndarray:
 
 def days_of(table: Table, column: str) -> np.ndarray:
     """(rows,) float32, dates as days since 1970."""
-    import pyarrow as pa
-
     values = table.column(column)
     days = as_days(values)
     if days is not None:
@@ -219,9 +192,6 @@ def days_of(table: Table, column: str) -> np.ndarray:
 
 def vectors_of(table: Table, column: str, width: int | None) -> np.ndarray:
     """(rows, width) float32 of a column of lists. width: that of the rows before, if there are any."""
-    import pyarrow as pa
-    from pyarrow import compute
-
     values = table.column(column)
     if declared_kind(values.type) is not Kind.LIST:
         raise InputError(
@@ -266,35 +236,3 @@ def _finite(table: Table, values: np.ndarray, column: str) -> np.ndarray:
         row = int(np.argwhere(~np.isfinite(values))[0][0])
         raise InputError(f"{table.place(row)}: column {column!r} is NaN or infinite; fill it in or leave it out.")
     return values
-
-
-def count_words(texts: Sequence[str]) -> "tuple[sparse.csr_array, np.ndarray]":
-    """Word counts (n, words) float32 of every word that occurs, and the words in alphabetical order."""
-    from scipy import sparse
-    from sklearn.feature_extraction.text import CountVectorizer
-
-    vectorizer = CountVectorizer(token_pattern=TOKEN_PATTERN, dtype=np.float32)
-    if not any(texts):
-        return sparse.csr_array((len(texts), 0), dtype=np.float32), np.zeros(0, dtype=object)
-    try:
-        counts = sparse.csr_array(vectorizer.fit_transform(texts))
-    except ValueError:  # no text has a word of two letters
-        return sparse.csr_array((len(texts), 0), dtype=np.float32), np.zeros(0, dtype=object)
-    return counts, vectorizer.get_feature_names_out()
-
-
-def count_known_words(texts: Sequence[str], words: np.ndarray) -> "sparse.csr_array":
-    """Word counts (n, words) float32 of words that are known already; all others are passed over."""
-    from scipy import sparse
-    from sklearn.feature_extraction.text import CountVectorizer
-
-    vectorizer = CountVectorizer(token_pattern=TOKEN_PATTERN, dtype=np.float32, vocabulary=words.tolist())
-    return sparse.csr_array(vectorizer.transform(texts))
-
-
-def word_count(texts: Sequence[str]) -> int:
-    """How many words there are in some texts; one that occurs twice counts twice."""
-    from sklearn.feature_extraction.text import CountVectorizer
-
-    words = CountVectorizer(token_pattern=TOKEN_PATTERN).build_analyzer()
-    return sum(len(words(text)) for text in texts)

@@ -53,7 +53,7 @@ class TextTable:
     @classmethod
     def read(cls, source: Any, called: str = "nodes") -> "TextTable":
         """A CSV or Parquet file, or a DataFrame. called: what messages call a frame."""
-        table = Table.of(arrow_table(source, called), called) if is_frame(source) else Table(Path(source))
+        table = Table(Path(called), arrow_table(source, called)) if is_frame(source) else Table(Path(source))
         table.read()
         table = table.without_empty_rows()
         lists = {name: table.column(name) for name in table.columns if is_list(table.column(name).type)}

@@ -11,7 +11,7 @@ from graphfcl.errors import InputError, quoted
 from graphfcl.graph import Features, TextWeights
 from graphfcl.graph.build import clean_features
 from graphfcl.graph.ids import listed, make_ids, text_array, whole_number
-from graphfcl.graph.tables.values import count_known_words, word_count
+from graphfcl.graph.tables.words import count_known_words, word_count
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+from pyarrow import csv
 
 from graphfcl.errors import InputError
 from graphfcl.graph.folder.source import STEP, EdgeBlock, GraphSource, of_files
@@ -17,7 +19,8 @@ from graphfcl.graph.folder.sources.array_stream import ArrayStream, array_names
 from graphfcl.graph.graph import Features
 from graphfcl.graph.ids import Place
 from graphfcl.graph.labels import CleanLabels, LabelCoder
-from graphfcl.graph.tables.table import wrong_row
+from graphfcl.graph.tables.table import FAILURES
+from graphfcl.graph.tables.text_files import wrong_row
 
 EDGES, COUNTS, LABELS, FEATURES = "edge.csv.gz", "num-node-list.csv.gz", "node-label.csv.gz", "node-feat.csv.gz"
 DATA, LABEL_DATA = "data.npz", "node-label.npz"
@@ -154,8 +157,6 @@ def _open(path: Path, kind: str | None, *, may_be_empty: bool = False) -> Any:
 
     may_be_empty: an empty line is a row with an empty place.
     """
-    import pyarrow as pa
-    from pyarrow import csv
 
     def open_with(types: dict[str, Any]) -> Any:
         return csv.open_csv(
@@ -171,8 +172,6 @@ def _open(path: Path, kind: str | None, *, may_be_empty: bool = False) -> Any:
 
 def _rows(path: Path, kind: str, *, may_be_empty: bool = False) -> Iterator[tuple[int, np.ndarray]]:
     """Blocks of rows of a table without a header, and how many rows stood before. An empty place is NaN, if it may."""
-    import pyarrow as pa
-
     first = 0
     try:
         for batch in _open(path, kind, may_be_empty=may_be_empty):
@@ -187,17 +186,15 @@ def _rows(path: Path, kind: str, *, may_be_empty: bool = False) -> Iterator[tupl
                 rows[:, number] = column.to_numpy(zero_copy_only=False)
             yield first, rows
             first += batch.num_rows
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+    except FAILURES as error:
         raise _unreadable(path, error) from error
 
 
 def _width(path: Path) -> int:
     """How many columns a table has."""
-    import pyarrow as pa
-
     try:
         return len(_open(path, None))
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+    except FAILURES as error:
         raise _unreadable(path, error) from error
 
 

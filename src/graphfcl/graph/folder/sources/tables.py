@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+from pyarrow import compute
 
 from graphfcl.errors import InputError
 from graphfcl.graph.folder.source import STEP, EdgeBlock, GraphSource, Spool, TextBlock, TextIds, of_files
@@ -119,9 +121,6 @@ class TableIds:
 
     def _load(self, nodes: Table, column: str) -> None:
         """Read all ids. Faults are reported in the order in which the reader in memory finds them."""
-        import pyarrow as pa
-        from pyarrow import compute as pc
-
         # ``written`` is what the table has in place of the cleaned id, if that differs.
         self._database.execute("CREATE TABLE nodes (row BIGINT, id VARCHAR, written VARCHAR)")
         fault: InputError | None = None
@@ -134,7 +133,7 @@ class TableIds:
                 except InputError as error:
                     cleaned, fault = listed, fault or error
                 changed = [before != after for before, after in zip(listed, cleaned, strict=True)]
-                texts, written = pa.array(cleaned, pa.string()), pc.if_else(changed, texts, written)
+                texts, written = pa.array(cleaned, pa.string()), compute.if_else(changed, texts, written)
                 self.cleaned += sum(changed)
             rows = np.arange(self.count, self.count + block.row_count)
             self._database.register("block", pa.table({"row": rows, "id": texts, "written": written}))
@@ -185,8 +184,6 @@ class TableIds:
         return None if np.array_equal(numbers, np.arange(numbers.size)) else numbers
 
     def _texts(self) -> Iterator[TextBlock]:
-        import pyarrow as pa
-
         for batch in self._database.sql("SELECT id FROM nodes").to_arrow_reader(STEP):
             _, offsets, content = batch.column(0).cast(pa.large_string()).buffers()
             starts = np.frombuffer(offsets, np.int64, batch.num_rows + 1)
@@ -194,8 +191,6 @@ class TableIds:
 
     def edges(self, edges: Table, ends: EdgeColumns, spool: Spool) -> Iterator[EdgeBlock]:
         """The edges of a table between rows of nodes, in any order."""
-        import pyarrow as pa
-
         self._limit(NODE_BYTES * self.count + spool.memory)
         scan = _EdgeScan(edges, ends, as_numbers=self._are_numbers)
         self._database.register("edges", pa.RecordBatchReader.from_batches(scan.schema, scan.batches()))
@@ -219,8 +214,6 @@ class TableIds:
 
     def _rows(self, joined: Any, texts: Any) -> np.ndarray:
         """(m,) rows of nodes, -1 where there is none. texts: of the ends that were not found as they are written."""
-        import pyarrow as pa
-
         rows = joined.fill_null(-1).to_numpy()
         places = np.flatnonzero(texts.is_valid().to_numpy(zero_copy_only=False))
         if places.size:
@@ -244,8 +237,6 @@ class _EdgeScan:
     UNREADABLE, TYPES, MISSING, UNKNOWN, WEIGHTS = 0, 1, (2, 4), (3, 5), 6  # missing and unknown: source, target
 
     def __init__(self, edges: Table, ends: EdgeColumns, *, as_numbers: bool) -> None:
-        import pyarrow as pa
-
         self._edges, self._ends = edges, ends
         types = [edges.schema.field(end).type for end in (ends.source, ends.target)]
         self.as_numbers = as_numbers and not edges.is_csv and all(map(pa.types.is_signed_integer, types))
@@ -257,8 +248,6 @@ class _EdgeScan:
 
     def batches(self) -> Iterator[Any]:
         """(row, source, target, weight) of all edges; null where a value is missing or wrong."""
-        import pyarrow as pa
-
         edges, ends = self._edges, self._ends
         kinds: dict[str, set[str]] = {name: set() for name in ends.others(edges) if name.lower() in TYPE_NAMES}
         columns = [ends.source, ends.target, *kinds, *([] if ends.weight is None else [ends.weight])]
@@ -275,8 +264,6 @@ class _EdgeScan:
             self._note(self.UNREADABLE, 0, error)
 
     def _ids(self, block: Table, end: int) -> Any:
-        import pyarrow as pa
-
         column = (self._ends.source, self._ends.target)[end]
         try:
             numbers = block.whole_numbers(column) if self.as_numbers else None
@@ -293,8 +280,6 @@ class _EdgeScan:
             return pa.nulls(block.row_count, self.schema.field("source").type)
 
     def _weights(self, block: Table) -> Any:
-        import pyarrow as pa
-
         if self._ends.weight is not None:
             try:
                 return pa.array(weights_of(block, self._ends.weight))
@@ -321,10 +306,8 @@ class _EdgeScan:
 
 def _is_clean(texts: Any) -> bool:
     """Whether cleaning changes nothing by the look of the bytes: ASCII without controls, no spaces at the ends."""
-    from pyarrow import compute as pc
-
-    short = (pc.max(pc.binary_length(texts)).as_py() or 0) <= NODE_ID.longest
-    return short and pc.all(pc.match_substring_regex(texts, r"^[!-~]([ -~]*[!-~])?$"), min_count=0).as_py()
+    short = (compute.max(compute.binary_length(texts)).as_py() or 0) <= NODE_ID.longest
+    return short and compute.all(compute.match_substring_regex(texts, r"^[!-~]([ -~]*[!-~])?$"), min_count=0).as_py()
 
 
 @contextmanager
