@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from scipy import sparse
 
-from graphfcl.graph.ids import ClassLabel, IdIndex, byte_count, class_label, normal, text_of
+from graphfcl.graph.ids import ClassLabel, IdIndex, class_label, normal, pack_texts, text_of
 from graphfcl.graph.tables.columns import ReadColumns
 from graphfcl.graph.views import Features, FeatureView
 from graphfcl.graph.visible import VisibleGraph
@@ -115,7 +115,8 @@ class Graph:
     @property
     def byte_count(self) -> int:
         """Bytes of all arrays, and of the texts of ids."""
-        return sum(array.nbytes for array in self._arrays()) + byte_count(self.node_ids) - self.node_ids.nbytes
+        texts = pack_texts(self.node_ids.tolist())[0].nbytes if self.node_ids.dtype == object else 0
+        return sum(array.nbytes for array in self._arrays()) + texts
 
     @cached_property
     def same_class_share(self) -> float | None:

@@ -9,6 +9,7 @@ import unicodedata
 from collections.abc import Callable, Iterable, Sequence, Sized
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from numbers import Integral
 from typing import Any, TypeAlias
 
@@ -53,10 +54,6 @@ class TextRule:
             row = next(row for row, text in enumerate(cleaned) if self._fault(text))
             self.clean(texts[row], place(row))
         return cleaned
-
-    def is_clean(self, text: str) -> bool:
-        """Whether the text is its own valid form."""
-        return text == normal(text) and not self._fault(text)
 
     def _fault(self, cleaned: str) -> str:
         if not cleaned:
@@ -224,38 +221,39 @@ def as_arrow(values: np.ndarray) -> Any:
         return pa.array([text.encode("utf-8", "backslashreplace").decode() for text in texts], pa.string())
 
 
-def pack(ids: np.ndarray) -> dict[str, np.ndarray]:
-    """Arrays that a file can hold: ``ids`` of numbers, or ``text`` (UTF-8, one after the other) and ``ends`` (n,)."""
-    if ids.dtype != object:
-        return {"ids": ids}
-    # Ids of old files may hold surrogates, which must come back as they are.
-    encoded = [text.encode("utf-8", "surrogatepass") for text in ids.tolist()]
-    ends = np.cumsum([len(text) for text in encoded], dtype=np.int64)
-    return {"text": np.frombuffer(b"".join(encoded), dtype=np.uint8), "ends": ends}
+def pack_texts(texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+    """UTF-8 bytes of texts one after the other, and (m + 1,) where each begins."""
+    encoded = [text.encode("utf-8", "surrogatepass") for text in texts]
+    starts = np.zeros(len(encoded) + 1, dtype=np.int64)
+    np.cumsum([len(text) for text in encoded], out=starts[1:])
+    return np.frombuffer(b"".join(encoded), dtype=np.uint8), starts
 
 
-def unpack(arrays: dict[str, np.ndarray]) -> np.ndarray:
-    """The reverse of :func:`pack`, and of ``ids`` as an array of NumPy's texts; ValueError if it does not fit."""
-    if "ids" in arrays:
-        ids = arrays["ids"]
-        return text_array([str(text) for text in ids.tolist()]) if ids.dtype.kind in "US" else ids.astype(np.int64)
-    content, ends = arrays["text"].astype(np.uint8).tobytes(), arrays["ends"].astype(np.int64)
-    starts = np.concatenate([np.zeros(1, np.int64), ends])[:-1]
-    if (ends < starts).any() or (ends[-1] if ends.size else 0) != len(content):
-        raise ValueError("the ids do not fit their lengths")
-    places = zip(starts.tolist(), ends.tolist(), strict=True)
-    return text_array([content[start:end].decode("utf-8", "surrogatepass") for start, end in places])
+def unpack_texts(content: np.ndarray, starts: np.ndarray) -> np.ndarray:
+    """(m,) the reverse of :func:`pack_texts`; ``starts`` may begin above 0."""
+    plain, cuts = content.tobytes(), (starts - starts[0]).tolist()
+    return text_array([plain[low:high].decode("utf-8", "surrogatepass") for low, high in pairwise(cuts)])
 
 
-def byte_count(ids: np.ndarray) -> int:
-    """Bytes of the ids, their texts included (as UTF-8)."""
-    texts = sum(len(text.encode("utf-8", "surrogatepass")) for text in ids.tolist()) if ids.dtype == object else 0
-    return ids.nbytes + texts
+def whole_numbers(wanted: Any, *, read_texts: bool = True) -> tuple[np.ndarray, np.ndarray]:
+    """(m,) int64 of ids as a user gives them, and whether each is a whole number at all (0 where it is not).
+
+    read_texts: a number and its text are one id; so are a whole number and the float that it equals.
+    """
+    if isinstance(wanted, np.ndarray) and wanted.dtype.kind == "i":
+        return wanted.astype(np.int64), np.ones(wanted.shape, dtype=bool)
+    values = [
+        each if is_whole(each) else whole_number(normal(text_of(each))) if read_texts else None
+        for each in listed(wanted)
+    ]
+    fits = [value is not None and -(2**63) <= value < 2**63 for value in values]
+    numbers = [value if fit else 0 for value, fit in zip(values, fits, strict=True)]
+    return np.array(numbers, dtype=np.int64), np.array(fits, dtype=bool)
 
 
 @dataclass(frozen=True, eq=False)
 class IdIndex:
-    """Rows of nodes by their ids. ids: (n,) as :func:`make_ids` gives them, or as an old file has them."""
+    """Rows of nodes by their ids. ids: (n,) as :func:`make_ids` gives them; a stored model may hold other texts."""
 
     ids: np.ndarray
 
@@ -263,7 +261,7 @@ class IdIndex:
         """(m,) the row of each id that is stored exactly so, a number or a text; -1 where there is none."""
         if self.ids.dtype == object:
             return np.array([self._row_of_text.get(each, -1) for each in listed(wanted)], dtype=np.int64)
-        return self._rows_of_numbers(wanted)
+        return self._rows_of_numbers(*whole_numbers(wanted, read_texts=False))
 
     def rows(self, wanted: Any) -> np.ndarray:
         """(m,) the row of each id, each taken by itself; -1 where there is none.
@@ -271,34 +269,26 @@ class IdIndex:
         A number and its text are one id; so are a whole number and the float that it equals. A text is found as it is
         stored, or else by its cleaned form, if only one stored id has that form.
         """
-        if self.ids.dtype == object:
-            texts = [self._text_of(each) for each in listed(wanted)]
-            rows = self.exact(texts)
-            for place in np.flatnonzero(rows < 0).tolist():
-                rows[place] = self._row_by_form(texts[place])
-            return rows
-        if _are_numbers(wanted):
-            return self._rows_of_numbers(wanted)
-        numbers = [each if is_whole(each) else whole_number(normal(text_of(each))) for each in listed(wanted)]
-        return self._rows_of_numbers(numbers)
+        if self.ids.dtype != object:
+            return self._rows_of_numbers(*whole_numbers(wanted))
+        texts = [self._text_of(each) for each in listed(wanted)]
+        rows = self.exact(texts)
+        for place in np.flatnonzero(rows < 0).tolist():
+            rows[place] = self._row_by_form(texts[place])
+        return rows
 
     def _text_of(self, value: Any) -> str:
         """An id as text; a float as it is stored, since the texts of a table may be those of floats."""
         spelled = str(value) if isinstance(value, float) else None
         return spelled if spelled in self._row_of_text else text_of(value)
 
-    def _rows_of_numbers(self, wanted: Any) -> np.ndarray:
-        """(m,) the row of each number; what is none has no row."""
-        if not _are_numbers(wanted):
-            items = listed(wanted)
-            fits = [is_whole(each) and -(2**63) <= each < 2**63 for each in items]
-            numbers = np.array([each if fit else 0 for each, fit in zip(items, fits, strict=True)], dtype=np.int64)
-            return np.where(np.array(fits, dtype=bool), self._rows_of_numbers(numbers), -1)
+    def _rows_of_numbers(self, numbers: np.ndarray, fits: np.ndarray) -> np.ndarray:
+        """(m,) the row of each number that fits."""
         if self.ids.size == 0:
-            return np.full(wanted.shape, -1, dtype=np.int64)
-        positions = np.searchsorted(self.ids, wanted, sorter=self._order).clip(max=self.ids.size - 1)
+            return np.full(numbers.shape, -1, dtype=np.int64)
+        positions = np.searchsorted(self.ids, numbers, sorter=self._order).clip(max=self.ids.size - 1)
         rows = self._order[positions]
-        return np.where(self.ids[rows] == wanted, rows, -1)
+        return np.where(fits & (self.ids[rows] == numbers), rows, -1)
 
     def _row_by_form(self, text: str) -> int:
         form = normal(text)
@@ -318,14 +308,9 @@ class IdIndex:
 
     @cached_property
     def _rows_by_form(self) -> dict[str, list[int]]:
-        """Rows of the stored ids that are not in their cleaned form, by that form: only old files have some."""
-        rows_by_form: dict[str, list[int]] = {}
+        """Rows of the stored ids that are not in their cleaned form, by that form."""
+        rows: dict[str, list[int]] = {}
         for row, text in enumerate(self.ids.tolist()):
-            form = normal(text)
-            if form != text:
-                rows_by_form.setdefault(form, []).append(row)
-        return rows_by_form
-
-
-def _are_numbers(wanted: Any) -> bool:
-    return isinstance(wanted, np.ndarray) and wanted.dtype.kind == "i"
+            if normal(text) != text:
+                rows.setdefault(normal(text), []).append(row)
+        return rows

@@ -84,10 +84,11 @@ def clean_labels(
         names, changed = class_names_of(class_names, where)
     if labels.dtype.kind in "OU":
         spelled = _Spelled.of(labels, where, counts)
-        clean = spelled.clean(names, changed, missing_keys(missing, where), where, place)
-        _refuse_mixed(labels, clean.names, where)
-        whole = read_numbers and bool(clean.names) and all(whole_number(name) is not None for name in clean.names)
-        return replace(clean, integers=integers or whole)
+        numbers, names, spelling_changes = spelled.classes(names, missing_keys(missing, where), where, place)
+        notes = (*spelled.unknown_note(numbers), *(alike_note(names) if class_names is None else ()))
+        _refuse_mixed(labels, names, where)
+        integers |= read_numbers and bool(names) and all(whole_number(name) is not None for name in names)
+        return CleanLabels(numbers[spelled.codes], tuple(names), changed + spelling_changes, notes, integers)
     numbers = _whole_numbers(labels, where)
     if names is None:
         present = np.unique(numbers[numbers >= 0])
@@ -99,7 +100,7 @@ def clean_labels(
     return CleanLabels(np.where(numbers < 0, UNKNOWN, numbers), tuple(names), changed, integers=integers)
 
 
-def _refuse_mixed(labels: np.ndarray, names: tuple[str, ...], where: str) -> None:
+def _refuse_mixed(labels: np.ndarray, names: Sequence[str], where: str) -> None:
     """Refuse integers beside names: a prediction would be a text where the label was an integer."""
     kinds = {type(label) for label in labels.tolist()} if labels.dtype.kind == "O" else set()
     text = next((name for name in names if whole_number(name) is None), None)
@@ -146,32 +147,33 @@ class _Spelled:
         spelling_counts = np.bincount(numbers, weights=weights, minlength=len(codes)).astype(np.int64)
         return cls(list(codes), numbers, first.tolist(), spelling_counts)
 
-    def clean(
-        self, class_names: Sequence[str] | None, changed: int, missing: frozenset[str], where: str, place: Place
-    ) -> CleanLabels:
-        """Spellings that are one once cleaned are one class. class_names: those that were declared, if any."""
-        declared = set(class_names or ())
+    def classes(
+        self, declared: list[str] | None, missing: frozenset[str], where: str, place: Place
+    ) -> tuple[np.ndarray, list[str], int]:
+        """The class number of each spelling, the names of the classes, and how many spellings cleaning changed.
+
+        Spellings that are one once cleaned are one class. declared: the names, if they were given.
+        """
         labelled = [
             at
             for at, text in enumerate(self.different)
-            if label_key(text) and (label_key(text) not in missing or normal(text) in declared)
+            if label_key(text) and (label_key(text) not in missing or normal(text) in (declared or ()))
         ]
         spelled = [self.different[at] for at in labelled]
         cleaned = CLASS_NAME.clean_all(spelled, lambda at: place(self.first[labelled[at]]))
-        names = sorted(set(cleaned), key=natural_order) if class_names is None else list(class_names)
+        names = sorted(set(cleaned), key=natural_order) if declared is None else declared
         position = {name: number for number, name in enumerate(names)}
         strange = [name for name in cleaned if name not in position]
         if strange:
             raise InputError(f"{where}: label {quoted(strange[0])} is not among the class names; add it there.")
-        table = np.full(len(self.different), UNKNOWN, dtype=np.int64)
-        table[labelled] = [position[name] for name in cleaned]
-        changed += sum(spelling != name for spelling, name in zip(spelled, cleaned, strict=True))
-        notes = (*self._unknown_note(table), *(alike_note(names) if class_names is None else ()))
-        return CleanLabels(table[self.codes], tuple(names), changed, notes)
+        numbers = np.full(len(self.different), UNKNOWN, dtype=np.int64)
+        numbers[labelled] = [position[name] for name in cleaned]
+        return numbers, names, sum(spelling != name for spelling, name in zip(spelled, cleaned, strict=True))
 
-    def _unknown_note(self, table: np.ndarray) -> list[str]:
+    def unknown_note(self, numbers: np.ndarray) -> list[str]:
+        """What is said of labels that mean unknown. numbers: the class of each spelling."""
         counted: dict[str, int] = {}
-        for text, number, count in zip(self.different, table.tolist(), self.counts.tolist(), strict=True):
+        for text, number, count in zip(self.different, numbers.tolist(), self.counts.tolist(), strict=True):
             if number == UNKNOWN and normal(text):
                 counted[normal(text)] = counted.get(normal(text), 0) + count
         if not counted:

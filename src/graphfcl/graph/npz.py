@@ -16,7 +16,7 @@ from scipy import sparse
 from graphfcl.errors import InputError
 from graphfcl.graph.build import build_graph
 from graphfcl.graph.graph import Graph, TextSettings
-from graphfcl.graph.ids import pack, unpack
+from graphfcl.graph.ids import pack_texts, unpack_texts
 from graphfcl.runtime.files import write_durably
 
 FIXED_WIDTH = 2**26  # bytes of ids or names as NumPy's texts, above which they are written packed
@@ -112,7 +112,11 @@ def read_texts(arrays: dict[str, np.ndarray], name: str, path: str | Path) -> np
     if f"{name}_text" not in arrays:
         return arrays.get(name)
     try:
-        return unpack({key: arrays[f"{name}_{key}"] for key in ("text", "ends")})
+        content, ends = arrays[f"{name}_text"].astype(np.uint8), arrays[f"{name}_ends"].astype(np.int64)
+        starts = np.append(np.zeros(1, np.int64), ends)
+        if (np.diff(starts) < 0).any() or starts[-1] != content.size:
+            raise ValueError("the texts do not fit their lengths")
+        return unpack_texts(content, starts)
     except (KeyError, ValueError) as error:
         raise InputError(f"{path}: the parts '{name}_*' do not fit together: save the file again.") from error
 
@@ -124,7 +128,8 @@ def _as_arrays(values: np.ndarray, name: str) -> dict[str, np.ndarray]:
     longest = max(map(len, values.tolist()), default=0)
     if 4 * longest * values.size <= FIXED_WIDTH:
         return {name: values.astype(str)}
-    return {f"{name}_{key}": array for key, array in pack(values).items()}
+    content, starts = pack_texts(values.tolist())
+    return {f"{name}_text": content, f"{name}_ends": starts[1:]}
 
 
 def csr_parts(arrays: Mapping[str, Any], prefix: str, path: str | Path) -> tuple[Any, Any, np.ndarray, tuple[int, int]]:

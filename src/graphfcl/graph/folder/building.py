@@ -24,9 +24,10 @@ from graphfcl.graph.folder.permutation import Shuffle
 from graphfcl.graph.folder.reader import GraphFolder
 from graphfcl.graph.folder.row_spool import RowSpool
 from graphfcl.graph.folder.source import EdgeBlock, GraphSource, Source, Spool, TextIds, of_graph
-from graphfcl.graph.folder.text_keys import pack_texts, text_keys
+from graphfcl.graph.folder.text_keys import text_keys
 from graphfcl.graph.folder.workspace import Workspace, publish, workspace
 from graphfcl.graph.graph import Graph
+from graphfcl.graph.ids import pack_texts
 from graphfcl.runtime.memory import format_bytes
 
 LIBRARIES = 200 << 20  # bytes that Python and its libraries take before anything is read

@@ -19,9 +19,8 @@ from scipy import sparse
 from graphfcl.errors import InputError
 from graphfcl.graph.folder.reader import GraphFolder
 from graphfcl.graph.folder.rows import STEP, FolderRows, Neighbours, stacked
-from graphfcl.graph.folder.text_keys import pack_texts, unpack_texts
 from graphfcl.graph.graph import UNKNOWN, Features
-from graphfcl.graph.ids import IdIndex, text_array
+from graphfcl.graph.ids import IdIndex, pack_texts, unpack_texts
 from graphfcl.runtime.files import canonical_json, make_folder, sha256_of, write_bytes
 
 GROWN = "grown.json"
@@ -332,7 +331,7 @@ def open_folder(path: str | Path) -> GraphFolder:
             arrays = {name: stored[name] for name in stored.files}
         ids = arrays.pop("ids", None)
         if ids is None:
-            ids = text_array(unpack_texts(arrays.pop("id_text"), arrays.pop("id_starts")))
+            ids = unpack_texts(arrays.pop("id_text"), arrays.pop("id_starts"))
         grown = GrownFolder(path, base, Growth.of_arrays(ids, arrays, base.feature_count))
     except (OSError, ValueError, KeyError, EOFError, BadZipFile, zlib.error) as error:
         raise InputError(f"{path / ARRAYS} is missing or damaged: delete {path}, and start again.") from error

@@ -32,10 +32,9 @@ from graphfcl.graph.folder.manifest import (
 from graphfcl.graph.folder.permutation import Shuffle
 from graphfcl.graph.folder.rows import STEP, FolderRows, Neighbours, misfit
 from graphfcl.graph.folder.stored_ids import KeyIndex, NumberIds, RangeIds, StoredIds, TextIds
-from graphfcl.graph.folder.text_keys import unpack_texts
 from graphfcl.graph.folder.visible import VisibleFolder
 from graphfcl.graph.graph import UNKNOWN, Features, Graph, TextSettings
-from graphfcl.graph.ids import ClassLabel, class_label, normal, text_array, text_of
+from graphfcl.graph.ids import ClassLabel, class_label, normal, text_of, unpack_texts
 from graphfcl.graph.tables.columns import ReadColumns
 from graphfcl.graph.views import FeatureView
 from graphfcl.runtime.devices import device_on_disk
@@ -164,7 +163,7 @@ class GraphFolder:
         if not self.manifest.feature_names:
             return None
         content, starts = (file.read(0, file.entry.items) for file in map(self._files.get, (NAME_TEXT, NAME_STARTS)))  # type: ignore[union-attr]
-        return text_array(unpack_texts(content, starts))
+        return unpack_texts(content, starts)
 
     @cached_property
     def labels(self) -> np.ndarray:

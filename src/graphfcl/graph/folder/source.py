@@ -9,8 +9,8 @@ from typing import TypeAlias
 import numpy as np
 
 from graphfcl.errors import InputError
-from graphfcl.graph.folder.text_keys import pack_texts
 from graphfcl.graph.graph import Features, Graph, TextSettings
+from graphfcl.graph.ids import pack_texts
 from graphfcl.graph.labels import CleanLabels
 from graphfcl.graph.tables.columns import ReadColumns
 

@@ -7,8 +7,8 @@ import numpy as np
 
 from graphfcl.graph.folder.blocks import BlockReader
 from graphfcl.graph.folder.permutation import Shuffle
-from graphfcl.graph.folder.text_keys import pack_texts, text_keys, unpack_texts
-from graphfcl.graph.ids import is_whole, listed, normal, text_array, text_of, whole_number
+from graphfcl.graph.folder.text_keys import text_keys
+from graphfcl.graph.ids import listed, normal, pack_texts, text_array, text_of, unpack_texts, whole_numbers
 
 
 class StoredIds(Protocol):
@@ -31,7 +31,7 @@ class RangeIds:
         return self.shuffle.positions(rows)
 
     def find(self, wanted: Any) -> np.ndarray:
-        numbers, whole = numbers_of(wanted)
+        numbers, whole = whole_numbers(wanted)
         known = whole & (numbers >= 0) & (numbers < self.shuffle.count)
         matches = np.full(numbers.size, -1, dtype=np.int64)
         matches[known] = self.shuffle.rows(numbers[known])
@@ -80,7 +80,7 @@ class NumberIds:
         return self.ids.take(np.asarray(rows, dtype=np.int64))
 
     def find(self, wanted: Any) -> np.ndarray:
-        numbers, whole = numbers_of(wanted)
+        numbers, whole = whole_numbers(wanted)
         return np.where(whole, self.index.find(numbers), -1)
 
 
@@ -97,7 +97,7 @@ class TextIds:
         rows = np.asarray(rows, dtype=np.int64)
         if rows.size and (np.diff(rows) == 1).all():
             starts = self.starts.read(int(rows[0]), int(rows[-1]) + 2)
-            return text_array(unpack_texts(self.content.read(int(starts[0]), int(starts[-1])), starts))
+            return unpack_texts(self.content.read(int(starts[0]), int(starts[-1])), starts)
         lows, highs = self.starts.take(rows), self.starts.take(rows + 1)
         places = zip(lows.tolist(), highs.tolist(), strict=True)
         contents = [self.content.read(low, high).tobytes() for low, high in places]
@@ -113,13 +113,3 @@ class TextIds:
             if text != texts[place]:  # another text with the same key
                 matches[place] = -1
         return matches
-
-
-def numbers_of(wanted: Any) -> tuple[np.ndarray, np.ndarray]:
-    """(m,) int64 of ids as a user gives them, and whether each is a whole number at all (0 where it is not)."""
-    if isinstance(wanted, np.ndarray) and wanted.dtype.kind == "i":
-        return wanted.astype(np.int64), np.ones(wanted.size, dtype=bool)
-    values = [each if is_whole(each) else whole_number(normal(text_of(each))) for each in listed(wanted)]
-    whole = [value is not None and -(2**63) <= value < 2**63 for value in values]
-    numbers = [value if fit else 0 for value, fit in zip(values, whole, strict=True)]
-    return np.array(numbers, dtype=np.int64), np.array(whole, dtype=bool)

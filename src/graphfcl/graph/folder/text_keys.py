@@ -4,8 +4,6 @@ The key of a text of bytes b₀ … b_{m−1} is mix(Σᵢ T[bᵢ]·pⁱ + m) mo
 come from a seed. An import tries seeds until all keys of a graph differ, so that a key belongs to one text.
 """
 
-from itertools import pairwise
-
 import numpy as np
 
 from graphfcl.graph.folder.permutation import mixed
@@ -36,17 +34,3 @@ def _sums(content: np.ndarray, starts: np.ndarray, table: np.ndarray, powers: np
     sums = np.zeros(part.size + 1, dtype=np.uint64)
     np.cumsum(table[part] * powers[place], out=sums[1:])
     return sums[starts[1:] - low] - sums[starts[:-1] - low]
-
-
-def pack_texts(texts: list[str]) -> tuple[np.ndarray, np.ndarray]:
-    """UTF-8 bytes of texts one after the other, and (m + 1,) where each begins."""
-    encoded = [text.encode("utf-8", "surrogatepass") for text in texts]
-    starts = np.zeros(len(encoded) + 1, dtype=np.int64)
-    np.cumsum([len(text) for text in encoded], out=starts[1:])
-    return np.frombuffer(b"".join(encoded), dtype=np.uint8), starts
-
-
-def unpack_texts(content: np.ndarray, starts: np.ndarray) -> list[str]:
-    """The reverse of :func:`pack_texts`."""
-    plain, cuts = content.tobytes(), (starts - starts[0]).tolist()
-    return [plain[low:high].decode("utf-8", "surrogatepass") for low, high in pairwise(cuts)]

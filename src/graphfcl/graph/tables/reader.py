@@ -17,7 +17,7 @@ from scipy import sparse
 from graphfcl.errors import InputError, quoted
 from graphfcl.graph.build import adjacency_from_edges, build_graph, clean_adjacency
 from graphfcl.graph.graph import Graph
-from graphfcl.graph.ids import IdIndex, as_arrow, class_label, make_ids
+from graphfcl.graph.ids import IdIndex, as_arrow, class_label, make_ids, text_array
 from graphfcl.graph.labels import means_unknown
 from graphfcl.graph.tables.columns import TableColumns
 from graphfcl.graph.tables.frames import arrow_table, is_frame
@@ -81,7 +81,7 @@ def _graph_of(nodes: Table, edges: Any, columns: TableColumns, name: str) -> Gra
     features, labels = table.features, table.labels
     rows = features.rows(nodes)
     if isinstance(edges, Table):
-        adjacency, edge_notes = _read_edges(edges, ends, texts)
+        adjacency, edge_notes = _read_edges(edges, ends, ids)
     else:
         adjacency, edge_notes = _read_matrix(edges, texts.size)
     return build_graph(
@@ -100,10 +100,10 @@ def _graph_of(nodes: Table, edges: Any, columns: TableColumns, name: str) -> Gra
 
 
 def _read_edges(edges: Table, ends: EdgeColumns, ids: np.ndarray) -> tuple[sparse.csr_array, list[str]]:
-    """The adjacency of a table of edges. ids: (n,) of the nodes, as texts."""
+    """The adjacency of a table of edges. ids: (n,) of the nodes."""
     edges.read()
     _refuse_edge_types(edges, ends)
-    index = IdIndex(ids)
+    index = IdIndex(text_array([str(node) for node in ids.tolist()]))  # edges are read as texts
     adjacency, notes = adjacency_from_edges(
         _find_nodes(edges, ends.source, index),
         _find_nodes(edges, ends.target, index),
