@@ -7,6 +7,7 @@ import textwrap
 import types
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields, is_dataclass, replace
+from functools import cache
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 from graphfcl.errors import InputError, did_you_mean
@@ -40,10 +41,12 @@ class CheckedSettings:
     prefix: ClassVar[str] = ""
 
     def __post_init__(self) -> None:
-        for name, hint in _checked_hints(type(self)).items():
+        kind: type = type(self)
+        for name, hint in _checked_hints(kind).items():
             _check(f"{self.prefix}{name}", getattr(self, name), hint)
 
 
+@cache  # a learner is made with many changes, and each checks all settings again
 def _checked_hints(kind: type) -> dict[str, Any]:
     """The types of all fields that limit their values."""
     owners = [owner for owner in reversed(kind.__mro__) if is_dataclass(owner)]
@@ -192,14 +195,13 @@ def _changed(settings: Any, path: list[str], value: Any, where: str) -> Any:
         if not is_dataclass(inner):
             raise InputError(f"{where}.{path[0]} is a single setting: write {path[0]}=value.")
         return replace(settings, **{path[0]: _changed(inner, path[1:], value, f"{where}.{path[0]}")})
-    hint = get_type_hints(type(settings))[path[0]]
-    return replace(settings, **{path[0]: _converted(value, hint, f"{where}.{path[0]}")})
+    if isinstance(value, str):
+        value = _converted(value, get_type_hints(type(settings))[path[0]], f"{where}.{path[0]}")
+    return replace(settings, **{path[0]: value})
 
 
-def _converted(value: Any, hint: Any, where: str) -> Any:
+def _converted(value: str, hint: Any, where: str) -> Any:
     """A text as the type of its field: bool, int, float, one of some words, or none."""
-    if not isinstance(value, str):
-        return value
     options = _options(hint)
     for option in options:
         if option is type(None) and value.lower() == "none":
