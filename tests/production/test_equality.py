@@ -17,11 +17,6 @@ GROWN = (1e-4, 1e-3)
 METHODS = some_first(["anchor", "sgc-ridge", "proto-gcn", "tem", "ranpac"], ["anchor", "sgc-ridge", "proto-gcn"])
 
 
-@pytest.fixture(autouse=True)
-def no_waiting_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("os.fsync", lambda _: None)
-
-
 def loaded(model: GraphClassifier, folder: Path, *, cache: bool) -> GraphClassifier:
     """The model as another process finds it."""
     model.save(folder)

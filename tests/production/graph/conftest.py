@@ -12,11 +12,6 @@ from graphfcl import GraphClassifier, GraphFolder
 from tests.production.graph.folder_models import fit, folder_graph
 
 
-@pytest.fixture(autouse=True)
-def no_waiting_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("os.fsync", lambda _: None)
-
-
 @pytest.fixture
 def graph(tmp_path: Path) -> GraphFolder:
     return folder_graph(tmp_path / "graph", tmp_path / "work")

@@ -102,6 +102,7 @@ def test_the_name_of_a_new_folder_is_flushed(tmp_path: Path, monkeypatch: pytest
         assert ("fsync", str(tmp_path)) in calls
 
 
+@pytest.mark.usefixtures("waiting_for_the_disk")
 def test_a_power_cut_loses_no_version_that_was_acknowledged(folder: Path) -> None:
     """SQLite flushes journal, database and folder if it is told so: SIGKILL cannot reveal that it is not."""
     database = Database(folder / "model.sqlite")
