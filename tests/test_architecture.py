@@ -3,6 +3,7 @@
 import ast
 import inspect
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Generic
 
@@ -37,14 +38,22 @@ CLASSES = [method.learner for method in METHODS]
 LONGEST, MOST_PARAMETERS = 60, 12
 
 
-def imported(path: Path) -> Iterator[str]:
+@cache
+def nodes_of(path: Path) -> list[ast.AST]:
+    """The syntax tree of a file, node by node."""
+    return list(ast.walk(ast.parse(path.read_text())))
+
+
+@cache
+def imported(path: Path) -> set[str]:
     """The modules of the package that a file imports, wherever in it; ``import x`` inside a function too."""
-    for node in ast.walk(ast.parse(path.read_text())):
+    names = set()
+    for node in nodes_of(path):
         if isinstance(node, ast.ImportFrom) and node.module:
-            yield node.module
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+            names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
         elif isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            names |= {alias.name for alias in node.names}
+    return names
 
 
 def inside() -> dict[str, set[str]]:
@@ -117,10 +126,8 @@ def test_above_methods_nobody_knows_a_method() -> None:
         place = path.relative_to(ROOT).as_posix()
         if place.startswith("methods/") or place in allowed:
             continue
-        tree = ast.parse(path.read_text())
-        texts = {
-            node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)
-        }
+        nodes = nodes_of(path)
+        texts = {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
         assert not texts & names, f"{place} names {texts & names}"
         single = {name for name in imported(path) if name.startswith("graphfcl.methods.") and name in MODULES}
         single -= {f"graphfcl.methods.{part}" for part in ("learner", "progress", "registry", "settings", "testing")}
@@ -158,9 +165,9 @@ def names_in(node: ast.AST) -> set[str]:
     )
 
 
-def questions_of_place(tree: ast.AST) -> Iterator[str]:
+def questions_of_place(nodes: list[ast.AST]) -> Iterator[str]:
     """Code that asks whether a graph is in memory or on the disk."""
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
             if node.func.id == "isinstance" and names_in(node.args[1]) & (FOLDERS | IN_MEMORY):
                 yield ast.unparse(node)
@@ -184,15 +191,15 @@ def test_few_ask_whether_a_graph_is_on_the_disk() -> None:
         place = path.relative_to(ROOT).as_posix()
         if place.startswith(KNOW_THE_DISK):
             continue
-        tree = ast.parse(path.read_text())
-        assert not list(questions_of_place(tree)), f"{place} asks {list(questions_of_place(tree))}"
+        questions = list(questions_of_place(nodes_of(path)))
+        assert not questions, f"{place} asks {questions}"
         named = {name.rpartition(".")[2] for name in imported(path)} & FOLDERS
         assert not named or place in MAY_NAME_FOLDERS, f"{place} imports {named}"
 
 
 def functions() -> Iterator[tuple[str, ast.FunctionDef]]:
     for path in FILES:
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in nodes_of(path):
             if isinstance(node, ast.FunctionDef):
                 yield f"{path.relative_to(ROOT)}:{node.name}", node
 

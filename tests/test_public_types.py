@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import graphfcl
 from graphfcl.runtime.lazy_names import stub_places
 
@@ -22,6 +24,7 @@ graphfcl.no_such_name
 """
 
 
+@pytest.mark.long
 def test_mypy_of_users_sees_the_types(tmp_path: Path) -> None:
     (tmp_path / "use.py").write_text(USE)
     done = subprocess.run(

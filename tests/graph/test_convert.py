@@ -8,7 +8,6 @@ import pytest
 import torch
 from hypothesis import given, settings
 from scipy import sparse
-from torch_geometric.data import Data, HeteroData
 
 from graphfcl import Graph, InputError, build_graph, from_pyg, from_scipy, to_networkx, to_pyg, to_scipy
 from tests.graph.samples import assert_same_content, coo, named_labels, small_graphs
@@ -18,7 +17,9 @@ pytestmark = pytest.mark.filterwarnings("ignore:Sparse CSR tensor support:UserWa
 EDGES = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
 
 
-def pyg_data(**changes: Any) -> Data:
+def pyg_data(**changes: Any) -> Any:
+    from torch_geometric.data import Data
+
     return Data(**{"edge_index": EDGES, "x": torch.eye(3), "y": torch.tensor([0, 1, -1]), **changes})
 
 
@@ -91,6 +92,8 @@ def test_pyg_data_of_other_kinds() -> None:
 
 
 def test_heterogeneous_data_is_refused() -> None:
+    from torch_geometric.data import HeteroData
+
     data = HeteroData()
     data["author"].x = torch.ones(2, 2)
     with pytest.raises(InputError, match="the PyG data is heterogeneous"):

@@ -9,7 +9,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import torch
-from torch_geometric.data import Data
 
 from graphfcl import (
     GraphClassifier,
@@ -31,6 +30,12 @@ NODES = {
 }
 EDGES = {"source": [0, 1], "target": [1, 2]}
 NO_FEATURES = "The graph has no features: only its edges tell its nodes apart."
+
+
+def pyg_data(**values: Any) -> Any:
+    from torch_geometric.data import Data
+
+    return Data(**values)
 
 
 def told(make: Any) -> list[str]:
@@ -68,7 +73,7 @@ def test_a_graph_without_features_is_a_warning() -> None:
     edges = torch.tensor([[0, 1], [1, 0]])
     for make in (
         lambda: build_graph(np.ones((2, 2)) - np.eye(2), None, ["a", "b"]),
-        lambda: from_pyg(Data(edge_index=edges, y=torch.tensor([0, 1]), num_nodes=2)),
+        lambda: from_pyg(pyg_data(edge_index=edges, y=torch.tensor([0, 1]), num_nodes=2)),
         lambda: from_networkx(networkx.path_graph(2), label=None),
     ):
         assert told(make) == [NO_FEATURES]
@@ -81,7 +86,7 @@ def test_other_notes_are_no_warnings() -> None:
 
 
 def test_all_notes_of_a_graph_that_fit_makes_are_warnings() -> None:
-    data = Data(edge_index=torch.tensor([[0], [1]]), y=torch.tensor([0, -1]), num_nodes=2, train_mask=torch.ones(2))
+    data = pyg_data(edge_index=torch.tensor([[0], [1]]), y=torch.tensor([0, -1]), num_nodes=2, train_mask=torch.ones(2))
 
     def fit() -> None:
         with pytest.raises(InputError):  # such a graph has too few classes

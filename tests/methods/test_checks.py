@@ -28,9 +28,15 @@ from graphfcl.experiments import load_checkpoint, save_checkpoint
 from graphfcl.methods import METHODS
 from graphfcl.methods.testing import RULES, Rule, Subject
 from graphfcl.methods.testing.rules import (
+    a_loaded_learner_scores_the_same,
     an_interrupted_fit_goes_on,
-    every_kind_of_stream_can_be_learned,
-    more_supports_and_unequal_shots_are_learned,
+    dropped_nodes_are_no_longer_needed,
+    embeddings_are_what_scores_come_from,
+    explain_answers_or_says_none,
+    learn_appends_classes,
+    scores_are_numbers,
+    scores_do_not_depend_on_who_else_is_asked,
+    stored_says_what_is_kept,
 )
 from tests.golden.samples import SHORT
 from tests.marks import SOME_METHODS, some_first
@@ -70,7 +76,17 @@ QUICK: dict[str, dict[str, Any]] = {
     "lpmc": {**ONCE, "hidden": 32, "size": 16, "contrast.epochs": 20, "episodes": 60, "fine_tuning": ((2, 0.005),)},
 }
 NAMES = [method.name for method in METHODS]
-WALKING = (an_interrupted_fit_goes_on, every_kind_of_stream_can_be_learned, more_supports_and_unequal_shots_are_learned)
+# Rules that one learner of a method is enough for; the others fit learners of their own.
+SHARING = (
+    learn_appends_classes,
+    scores_are_numbers,
+    scores_do_not_depend_on_who_else_is_asked,
+    a_loaded_learner_scores_the_same,
+    stored_says_what_is_kept,
+    embeddings_are_what_scores_come_from,
+    explain_answers_or_says_none,
+    dropped_nodes_are_no_longer_needed,
+)
 
 
 def make(name: str, seed: int = 0, **changes: Any) -> Learner:
@@ -110,10 +126,10 @@ def test_scores_do_not_depend_on_what_else_is_asked(walked: tuple[str, Learner, 
 
 
 def rules_of_methods() -> Iterator[Any]:
-    """Every rule with every method; those that walk several streams take most of the time."""
+    """Every rule with every method; `make test` leaves out rules that fit learners of their own for most methods."""
     for name in NAMES:
         for rule in RULES:
-            few = rule in WALKING and name not in SOME_METHODS
+            few = rule not in SHARING and name not in SOME_METHODS
             yield pytest.param(name, rule, id=f"{name}-{rule.__name__}", marks=pytest.mark.long if few else ())
 
 

@@ -39,11 +39,6 @@ MORE = float(os.environ.get("FUZZ_MORE", "1"))  # times as many cases
 PIECE = 50  # cases of one test
 
 
-@pytest.fixture(autouse=True)
-def no_waiting_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("os.fsync", lambda _: None)
-
-
 @pytest.fixture(scope="session")
 def tiny() -> Graph:
     return load_dataset(NAME)[0]
@@ -112,14 +107,15 @@ def of_model(path: Path, nodes: list[Any]) -> Operations:
     }
 
 
-def share(count: int, few: int) -> list[Any]:
-    """Pieces of so many cases; `make test` tries the first ``few`` cases, CI all of them."""
-    count = int(count * MORE)
+def share(count: int, few: int, some: int) -> list[Any]:
+    """Pieces of so many cases: `make test` tries the first ``few``, CI the first ``some``, `make test-all` all."""
+    count, some = int(count * MORE), int(some * MORE)
     pieces = [range(start, min(start + PIECE, count)) for start in range(0, count, PIECE)]
     first = [range(min(few, count))] if few else []
+    marks = {piece: [pytest.mark.long, *([pytest.mark.soak] if piece.start >= some else [])] for piece in pieces}
     return [
         *(pytest.param(piece, id="few") for piece in first),
-        *(pytest.param(piece, id=f"{piece.start}", marks=pytest.mark.long) for piece in pieces),
+        *(pytest.param(piece, id=f"{piece.start}", marks=marks[piece]) for piece in pieces),
     ]
 
 
@@ -128,17 +124,17 @@ def assert_none(format: Format, place: Path, cases: range) -> None:
     assert not found, f"{len(found)} errors that are not ours:\n\n" + "\n\n".join(found[:5])
 
 
-@pytest.mark.parametrize("cases", share(400, 25))
+@pytest.mark.parametrize("cases", share(400, 20, 150))
 def test_model_folders_of_anchor(models: Any, tiny: Graph, tmp_path: Path, cases: range) -> None:
     assert_none(ModelFormat(models("anchor"), lambda path: of_model(path, members(tiny))), tmp_path, cases)
 
 
-@pytest.mark.parametrize("cases", share(300, 0))
+@pytest.mark.parametrize("cases", share(300, 0, 100))
 def test_model_folders_of_sgc_ridge(models: Any, tiny: Graph, tmp_path: Path, cases: range) -> None:
     assert_none(ModelFormat(models("sgc-ridge"), lambda path: of_model(path, members(tiny))), tmp_path, cases)
 
 
-@pytest.mark.parametrize("cases", share(700, 25))
+@pytest.mark.parametrize("cases", share(700, 25, 700))
 def test_graph_folders(tiny: Graph, tmp_path: Path, cases: range) -> None:
     def operations(path: Path) -> Operations:
         def read() -> None:
@@ -159,7 +155,7 @@ def test_graph_folders(tiny: Graph, tmp_path: Path, cases: range) -> None:
     assert_none(CopiedFormat(tmp_path / "graph", GraphCopy, operations), tmp_path, cases)
 
 
-@pytest.mark.parametrize("cases", share(600, 25))
+@pytest.mark.parametrize("cases", share(600, 25, 600))
 def test_saved_streams(tiny: Graph, tmp_path: Path, cases: range) -> None:
     save_stream(make_stream(tiny, Protocol(base=2, pseudo_novel=1, way=1, shot=3), seed=0), tmp_path / "stream.json")
     stored = CopiedFormat(tmp_path / "stream.json", StreamCopy, lambda path: {"load": lambda: load_stream(path, tiny)})

@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 import torch
 from sklearn.base import clone, is_classifier
-from torch_geometric.data import Data
 
-from graphfcl import GraphClassifier, GraphfclWarning, InputError, Progress, to_networkx, to_pyg
+from graphfcl import Graph, GraphClassifier, GraphfclWarning, InputError, Progress, to_networkx, to_pyg
 from tests.production.models import HIDDEN, members, quick, small_graph
 
 RIDGE = "sgc-ridge"
@@ -163,8 +162,14 @@ def test_graphs_of_other_libraries_can_be_fitted(ridge: GraphClassifier) -> None
         np.testing.assert_allclose(model.predict_proba(), ridge.predict_proba(), atol=1e-5)
 
 
-class _Planetoid(torch.utils.data.Dataset[Data]):
+class _Planetoid(torch.utils.data.Dataset[Any]):
     """No dataset of PyG, but from outside."""
+
+
+def data_without_edges(_: Graph) -> Any:
+    from torch_geometric.data import Data
+
+    return Data(x=torch.eye(2))
 
 
 @pytest.mark.parametrize(
@@ -177,7 +182,7 @@ class _Planetoid(torch.utils.data.Dataset[Data]):
         (lambda _: "debian", r"got str: load_dataset\(name\) reads one"),
         (lambda graph: graph.adjacency, r"got csr_array of scipy: from_scipy\(adjacency, features, labels\) makes one"),
         (lambda _: _Planetoid(), "got _Planetoid of tests: from_frames, from_pyg, from_networkx"),
-        (lambda _: Data(x=torch.eye(2)), "the PyG data has no 'edge_index'"),
+        (data_without_edges, "the PyG data has no 'edge_index'"),
         (lambda _: networkx.path_graph(2), "no node has the attribute 'label'"),
     ],
 )

@@ -82,9 +82,12 @@ def unshuffled(count: int, key: int, *, by_rows: bool, forwards: bool) -> Places
 
 
 def public_keys(folder: GraphFolder, seed: int) -> set[int]:
-    """Every whole number that a learner may read, or guess from the folder's manifest and a stream's seed."""
+    """Whole numbers that a learner may read, or guess from the folder's manifest and a stream's seed.
+
+    Of the blocks of a file the first has to do: none of them knows more of the key than another.
+    """
     manifest = folder.manifest
-    texts = [folder.sha256, folder.rows.key, *(each for file in manifest.files.values() for each in file.checksums)]
+    texts = [folder.sha256, folder.rows.key, *(each for file in manifest.files.values() for each in file.checksums[:1])]
     numbers = {manifest.nodes, manifest.edges, manifest.features, manifest.hash_seed, len(manifest.class_names), seed}
     return {*range(10), *numbers, *(int(text, 16) for text in texts), int.from_bytes(folder.name.encode(), "big")}
 

@@ -51,7 +51,7 @@ def assert_same(found: Graph, expected: Graph) -> None:
 
 
 @given(graph=small_graphs(dense=True), suffix=st.sampled_from(["csv", "parquet"]))
-@settings(max_examples=60)
+@settings(max_examples=25)
 def test_written_tables_are_imported_as_they_are_read(
     tmp_path_factory: pytest.TempPathFactory, graph: Graph, suffix: str
 ) -> None:
@@ -81,7 +81,7 @@ def odd_tables(draw: st.DrawFn) -> tuple[str, str]:
 
 @pytest.mark.long
 @given(tables=odd_tables())
-@settings(max_examples=150)
+@settings(max_examples=60)
 def test_odd_tables_are_imported_as_they_are_read(
     tmp_path_factory: pytest.TempPathFactory, tables: tuple[str, str]
 ) -> None:
@@ -269,7 +269,7 @@ def graph_or_sentence(read: Callable[[], Graph]) -> Graph | str:
 
 
 @given(data=st.data(), kinds=st.lists(st.sampled_from(list(VALUES)), max_size=4), separator=st.sampled_from(",;\t"))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_columns_of_all_kinds_are_imported_as_they_are_read(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject, kinds: list[str], separator: str
 ) -> None:
