@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from graphfcl.cli.completion import models
+from graphfcl.cli.completion import model_folders
 from tests.cli.command import run_python
 from tests.cli.test_start_up import DRIVER, LARGE
 
@@ -43,12 +43,12 @@ def test_model_folders_are_offered(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
         (tmp_path / name / "model.sqlite").touch()
     (tmp_path / "half" / "fitting").mkdir(parents=True)
     monkeypatch.chdir(tmp_path)
-    assert models("") == ["deep/er/three", "deep/two", "one"]
-    assert models("o") == ["one"]
-    assert models("./o") == ["./one"]
-    assert models("deep/") == ["deep/er/still/four", "deep/er/three", "deep/two"]
-    assert models(f"{tmp_path}/on") == [f"{tmp_path}/one"]
-    assert models("nowhere/") == []
+    assert model_folders("") == ["deep/er/three", "deep/two", "one"]
+    assert model_folders("o") == ["one"]
+    assert model_folders("./o") == ["./one"]
+    assert model_folders("deep/") == ["deep/er/still/four", "deep/er/three", "deep/two"]
+    assert model_folders(f"{tmp_path}/on") == [f"{tmp_path}/one"]
+    assert model_folders("nowhere/") == []
 
 
 def test_the_script_of_a_shell_is_shown() -> None:

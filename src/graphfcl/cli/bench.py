@@ -4,18 +4,23 @@ import shlex
 import sys
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from graphfcl.cli.completion import choices, listed_graphs, listed_methods
+import graphfcl.datasets as datasets
+import graphfcl.experiments as experiments
+import graphfcl.methods as methods
+import graphfcl.report as report
+from graphfcl.cli.completion import choices, graph_names, listed, method_names
 from graphfcl.cli.options import (
     PROTOCOLS,
     BackendOptions,
     DataDir,
     Device,
+    OptionGroup,
     StandardiseOption,
     TrackOption,
     option,
@@ -28,88 +33,80 @@ from graphfcl.defaults import ACTIVE_METHODS
 from graphfcl.errors import InputError, did_you_mean
 from graphfcl.runtime.cores import usable_cores
 
-if TYPE_CHECKING:
-    from graphfcl.experiments import Grid, GridStatus
-
 KINDS = ("table1", "table2", "table3", "sweep", "embed", "active")
 UNUSED = {
-    "table1": ("methods", "method", "seeds", "protocol", "track", "way", "shot", "sessions", "standardise"),
-    "table3": ("methods", "method"),
-    "embed": ("seeds",),
-    "active": ("protocol", "track"),
+    "table1": [
+        "--methods",
+        "--method",
+        "--seeds",
+        "--protocol",
+        "--track",
+        "--way",
+        "--shot",
+        "--sessions",
+        "--standardise",
+    ],
+    "table3": ["--methods", "--method"],
+    "embed": ["--seeds"],
+    "active": ["--protocol", "--track"],
 }
 FAILURES_SHOWN = 3
 EVERY = 30.0  # seconds between two lines of progress without a terminal
 
 
 @dataclass(frozen=True)
-class GridOptions:
+class GridOptions(OptionGroup):
     """Which cells to run; None where an option was not given."""
 
     graph: Annotated[
         list[str] | None,
         option(
-            "--graph",
             "Graphs, by name or path, separated by commas; repeatable (default: debian; for active, five graphs).",
-            listed_graphs,
+            listed(graph_names),
             metavar="NAMES",
         ),
     ] = None
     methods: Annotated[
         str | None,
         option(
-            "--methods",
             "Methods, by name or module:Class, separated by commas (default: all that apply).",
-            listed_methods,
+            listed(method_names),
             metavar="NAMES",
         ),
     ] = None
     method: Annotated[
         list[str] | None,
         option(
-            "--method",
             "Add your own method, as module:Class, to the table; a TOML file may then use its name.",
             metavar="MODULE:CLASS",
         ),
     ] = None
     strategies: Annotated[
-        str | None,
-        option("--strategies", "For active: strategies, by name or module:Class, separated by commas (default: all)."),
+        str | None, option("For active: strategies, by name or module:Class, separated by commas (default: all).")
     ] = None
-    seeds: Annotated[
-        int | None, option("--seeds", "Number of seeds, counted from 0 (default: 10; for active, 5).", min=1)
-    ] = None
+    seeds: Annotated[int | None, option("Number of seeds, counted from 0 (default: 10; for active, 5).", min=1)] = None
     protocol: Annotated[
         str | None,
         option(
-            "--protocol",
-            "Evaluation protocol: strict or paper (default: both for table2, otherwise strict).",
-            choices(*PROTOCOLS),
+            "Evaluation protocol: strict or paper (default: both for table2, otherwise strict).", choices(*PROTOCOLS)
         ),
     ] = None
     track: TrackOption = None
     way: Annotated[
-        str | None,
-        option("--way", "New classes per session (N); for sweep a list such as 1,2,3,5 (default: set by the graph)."),
+        str | None, option("New classes per session (N); for sweep a list such as 1,2,3,5 (default: set by the graph).")
     ] = None
     shot: Annotated[
         str | None,
-        option(
-            "--shot",
-            "Labelled nodes per new class (K); for sweep a list such as 1,3,5,10 (default: set by the graph).",
-        ),
+        option("Labelled nodes per new class (K); for sweep a list such as 1,3,5,10 (default: set by the graph)."),
     ] = None
     sessions: Annotated[
-        int | None, option("--sessions", "Number of sessions (T); for embed, the session to plot (default: all).")
+        int | None, option("Number of sessions (T); for embed, the session to plot (default: all).")
     ] = None
     standardise: StandardiseOption = None
 
     def graphs(self) -> list[str]:
         """The graphs that were named."""
         return [name for text in self.graph or () for name in _listed(text)]
-
-    def given(self) -> list[str]:
-        return [field.name for field in fields(self) if getattr(self, field.name) not in (None, [])]
 
     def rules(self, *, with_protocol: bool = False) -> dict[str, Any]:
         """Rules that are the same for all cells."""
@@ -123,18 +120,15 @@ class WorkOptions:
     """Where and with how many processes cells run."""
 
     device: Device = "auto"
-    jobs: Annotated[int | None, option("--jobs", "Number of cells to run at once (default: 1; 8 on a GPU).", min=1)] = (
+    jobs: Annotated[int | None, option("Number of cells to run at once (default: 1; 8 on a GPU).", min=1)] = None
+    threads: Annotated[int | None, option("Threads per process (default: usable cores divided by --jobs).", min=1)] = (
         None
     )
-    threads: Annotated[
-        int | None, option("--threads", "Threads per process (default: usable cores divided by --jobs).", min=1)
-    ] = None
     gpus_per_job: Annotated[
-        float,
-        option("--gpus-per-job", "GPUs per job, with --backend ray and a GPU; 0.25 lets four jobs share one.", min=0.0),
+        float, option("GPUs per job, with --backend ray and a GPU; 0.25 lets four jobs share one.", min=0.0)
     ] = 1.0
-    out: Annotated[Path, option("--out", "Folder for results; it may hold several grids.")] = Path("runs/bench")
-    retry_failed: Annotated[bool, option("--retry-failed", "Run failed cells again.")] = False
+    out: Annotated[Path, option("Folder for results; it may hold several grids.")] = Path("runs/bench")
+    retry_failed: Annotated[bool, option("Run failed cells again.", flag="--retry-failed")] = False
     data_dir: DataDir = None
 
 
@@ -152,16 +146,13 @@ def bench(
     engine: BackendOptions,
 ) -> Answer:
     """Run the paper's evaluation or your own grid; an interrupted run continues where it stopped."""
-    from graphfcl.datasets import data_folder
-    from graphfcl.experiments import run_grid
-
     _refuse_unused(what, options.given())
     refuse_file(work.out, "--out")
     if what == "table1":
         return _table1(options.graphs(), work.data_dir, work.out)
     tasks = engine.tasks(work.jobs or 1, folder=work.out / "state" / "submitit")
     grid = replace(_grid(what, options), command=shlex.join(["graphfcl", *sys.argv[1:]]))
-    folder = data_folder(work.data_dir)
+    folder = datasets.data_folder(work.data_dir)
     graphs = _check(grid, folder)
     here = tasks.backend == "local"
     on = usable_device(work.device) if here or work.device == "auto" else work.device
@@ -169,7 +160,7 @@ def bench(
     place = on if here else f"{on} of {tasks.backend}"
     print(f"{grid.name}: {len(grid.cells)} cells, {count} at a time on {place}, in {work.out}")
     with GridDisplay(len(grid.cells)) as display:
-        status = run_grid(
+        status = experiments.run_grid(
             grid,
             work.out,
             jobs=count,
@@ -189,11 +180,9 @@ def bench(
     return replace(written, values=values, code=1 if status.failed else 0)
 
 
-def _failures(grid: "Grid", out: Path) -> list[dict[str, str]]:
+def _failures(grid: "experiments.Grid", out: Path) -> list[dict[str, str]]:
     """The cells that failed and why; the first of them are printed."""
-    from graphfcl.experiments import CellStore
-
-    store = CellStore(out)
+    store = experiments.CellStore(out)
     errors = ((cell, store.error(cell)) for cell in grid.cells)
     failures = [{"cell": _title(cell), "error": error} for cell, error in errors if error is not None]
     for failure in failures[:FAILURES_SHOWN]:
@@ -208,17 +197,13 @@ def _title(cell: Any) -> str:
 
 
 @answers
-def write_report(
-    folder: Annotated[Path, typer.Argument(help="A folder written by `bench --out`.")],
-) -> Answer:
+def write_report(folder: Annotated[Path, typer.Argument(help="A folder written by `bench --out`.")]) -> Answer:
     """Write report.html (one self-contained page), tables.md and tables.tex into the folder."""
     return _report(folder)
 
 
 def _report(folder: Path) -> Answer:
-    from graphfcl.report import write_page
-
-    files = [str(path) for path in write_page(folder)]
+    files = [str(path) for path in report.write_page(folder)]
 
     def show() -> None:
         for path in files:
@@ -227,15 +212,14 @@ def _report(folder: Path) -> Answer:
     return Answer({"files": files}, show)
 
 
-def _refuse_unused(what: str, given: list[str]) -> None:
+def _refuse_unused(what: str, flags: list[str]) -> None:
     """Refuse an option that a benchmark does not use."""
-    described = [name for name in given if name != "method"]
+    described = [flag for flag in flags if flag != "--method"]
     if what.endswith(".toml") and described:
-        raise InputError(f"a TOML file describes its whole grid: leave --{described[0]} out.")
-    unused = [name for name in UNUSED.get(what, ()) if name in given]
-    unused += ["strategies"] if "strategies" in given and what != "active" else []
+        raise InputError(f"a TOML file describes its whole grid: leave {described[0]} out.")
+    unused = [flag for flag in flags if flag in UNUSED.get(what, ()) or (flag == "--strategies" and what != "active")]
     if unused:
-        raise InputError(f"{what} has no use for --{unused[0]}: leave it out.")
+        raise InputError(f"{what} has no use for {unused[0]}: leave it out.")
 
 
 def _listed(text: str | None) -> list[str]:
@@ -256,42 +240,41 @@ def _numbers(text: str | None, option: str) -> list[int]:
         raise InputError(f"{option} is {text!r}; it must be a number, or for sweep numbers: 1,2,5.") from error
 
 
-def _grid(what: str, options: GridOptions) -> "Grid":
+def _grid(what: str, options: GridOptions) -> "experiments.Grid":
     """The cells of a benchmark under the options."""
     from graphfcl.experiments import grid_file, paper_grids
-    from graphfcl.methods import method_from
 
-    own = [method_from(name).name for name in options.method or []]
+    own = [methods.method_from(name).name for name in options.method or []]
     if what.endswith(".toml"):
         grid = grid_file.grid_from_toml(Path(what))
         unnamed = [name for name in own if name not in {cell.method for cell in grid.cells}]
         if unnamed:
             raise InputError(f"{what} does not name {unnamed[0]!r}: add it to `methods`, or leave --method out.")
         return grid
-    datasets = options.graphs() or ["debian"]
-    methods = [method_from(name).name for name in _listed(options.methods)]
+    graphs = options.graphs() or ["debian"]
+    named = [methods.method_from(name).name for name in _listed(options.methods)]
     seeds = options.seeds or 10
     ways, shots = _numbers(options.way, "--way"), _numbers(options.shot, "--shot")
     if what == "sweep":
         ways, shots = ways or list(paper_grids.SWEPT_WAYS), shots or list(paper_grids.SWEPT_SHOTS)
         rules = options.rules(with_protocol=True)
-        return paper_grids.sweep(datasets, _joined(methods or paper_grids.COMPARED, own), seeds, rules, ways, shots)
+        return paper_grids.sweep(graphs, _joined(named or paper_grids.COMPARED, own), seeds, rules, ways, shots)
     if len(ways) > 1 or len(shots) > 1:
         raise InputError("several values of --way or --shot are for sweep: give one, or run `graphfcl bench sweep`.")
     counts = {name: values[0] for name, values in (("way", ways), ("shot", shots)) if values}
     rules = {**options.rules(with_protocol=what == "embed"), **counts}
     if what == "table2":
         protocols = [options.protocol] if options.protocol else ["strict", "paper"]
-        rows = _joined(methods or paper_grids.all_methods(), own)
-        forms = {} if methods else paper_grids.OTHER_FORMS
-        return paper_grids.table2(datasets, rows, seeds, protocols, rules, forms)
+        rows = _joined(named or paper_grids.all_methods(), own)
+        forms = {} if named else paper_grids.OTHER_FORMS
+        return paper_grids.table2(graphs, rows, seeds, protocols, rules, forms)
     if what == "table3":
-        return paper_grids.table3(datasets, seeds, [options.protocol or "strict"], rules)
+        return paper_grids.table3(graphs, seeds, [options.protocol or "strict"], rules)
     if what == "embed":
-        return paper_grids.embed(datasets, _joined(methods or paper_grids.COMPARED, own), rules)
+        return paper_grids.embed(graphs, _joined(named or paper_grids.COMPARED, own), rules)
     if what == "active":
         strategies = [strategy_name(name, f"--strategies {name}") for name in _listed(options.strategies)]
-        named = _joined(methods or (ACTIVE_METHODS if own else ()), own)
+        named = _joined(named or (ACTIVE_METHODS if own else ()), own)
         return paper_grids.active(options.graphs(), named, strategies, options.seeds, rules)
     kinds = paper_grids.KINDS
     hint = did_you_mean(what, kinds, f"there are {', '.join(kinds)}, or a file that ends in .toml.")
@@ -303,7 +286,7 @@ def _joined(first: Iterable[str], second: Iterable[str]) -> list[str]:
     return list(dict.fromkeys([*first, *second]))
 
 
-def _check(grid: "Grid", data_dir: Path | None) -> dict[str, str]:
+def _check(grid: "experiments.Grid", data_dir: Path | None) -> dict[str, str]:
     """Draw a stream of every dataset and rules before anything runs; the SHA-256 of each dataset's graph."""
     from graphfcl.experiments.cells import cell_stream
 
@@ -360,7 +343,7 @@ class GridDisplay:
     def __exit__(self, *_: object) -> None:
         self.bars.stop()
 
-    def show(self, status: "GridStatus") -> None:
+    def show(self, status: "experiments.GridStatus") -> None:
         left = "" if status.seconds_left is None else f", about {_duration(status.seconds_left)} left"
         running = ", ".join(_title(cell) for cell in list(status.running.values())[:3])
         more = len(status.running) - 3

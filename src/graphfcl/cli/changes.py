@@ -1,21 +1,40 @@
 """Verbs that change a model: learn, grow, shrink, unlearn, rename, merge, retire."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
+import graphfcl.production as production
 from graphfcl.cli.completion import choices
-from graphfcl.cli.on_disk import ChangeOptions, ModelOptions
-from graphfcl.cli.options import Wait, option
+from graphfcl.cli.on_disk import ComputeOptions, ModelOptions
+from graphfcl.cli.options import Device, Wait, option, requested_device
 from graphfcl.cli.output import Answer, answers, print_table, say, tell
 from graphfcl.errors import InputError
-
-if TYPE_CHECKING:
-    from graphfcl.production import GraphClassifier
+from graphfcl.production.labels.history import change_notes, change_text
 
 NodeTable = Annotated[Path, typer.Argument(help="Table with the column node.")]
+
+
+@dataclass(frozen=True)
+class ChangeOptions(ComputeOptions):
+    """A model folder that is to be changed."""
+
+    device: Device = "auto"
+    wait: Wait = 60.0
+
+    def change(self, apply: Callable[["production.GraphClassifier"], object]) -> Answer:
+        """Change the newest version into the next one, which is durable before the answer is printed."""
+        with self.folder().editing(self.wait, device=requested_device(self.device), write_cache=False) as classifier:
+            apply(classifier)
+        return changed(classifier, self.model)
+
+
+def listed_ids(table: Path | None, classifier: "production.GraphClassifier") -> Any:
+    """The ids in a user's table; None without a table."""
+    return None if table is None else production.read_ids(table, classifier.configuration.columns)
 
 
 def _note(text: str) -> None:
@@ -34,75 +53,62 @@ def learn(
     on_conflict: Annotated[
         str,
         option(
-            "--on-conflict",
             "If a node already has another label: refuse the whole table, keep the old label, or replace it.",
             choices("refuse", "keep", "replace"),
         ),
     ] = "refuse",
 ) -> Answer:
     """Learn new classes, or more labelled nodes of known classes."""
-    from graphfcl.production.changes.user_tables import read_supports
 
-    with options.edit() as classifier:
+    def apply(classifier: "production.GraphClassifier") -> None:
         columns, graph = classifier.configuration.columns, classifier.graph_
-        listed = read_supports(supports, columns, graph=graph, known=classifier.classes_, tell=_note)
+        listed = production.read_supports(supports, columns, graph=graph, known=classifier.classes_, tell=_note)
         classifier.learn_listed(listed, on_conflict=on_conflict)
-    return changed(classifier, options.model)
+
+    return options.change(apply)
 
 
 @answers
 def grow(
     options: ChangeOptions,
-    nodes: Annotated[
-        Path | None, option("--nodes", "Table of new nodes: the column node, and text or feature columns.")
-    ] = None,
+    nodes: Annotated[Path | None, option("Table of new nodes: the column node, and text or feature columns.")] = None,
     edges: Annotated[
-        Path | None, option("--edges", "Table of new edges: the columns source and target, optionally weight.")
+        Path | None, option("Table of new edges: the columns source and target, optionally weight.")
     ] = None,
 ) -> Answer:
     """Add nodes and edges to the model's graph."""
-    from graphfcl.production.changes.new_nodes import read_nodes
-    from graphfcl.production.changes.user_tables import read_edges
-
     if nodes is None and edges is None:
         raise InputError("there is nothing to add: give --nodes, --edges or both.")
-    with options.edit() as classifier:
+
+    def apply(classifier: "production.GraphClassifier") -> None:
         columns = classifier.configuration.columns
-        new = None if nodes is None else read_nodes(nodes, classifier.graph_, columns, _note)
-        classifier.grow(nodes=new, edges=None if edges is None else read_edges(edges, columns))
-    return changed(classifier, options.model)
+        new = None if nodes is None else production.read_nodes(nodes, classifier.graph_, columns, _note)
+        classifier.grow(nodes=new, edges=None if edges is None else production.read_edges(edges, columns))
+
+    return options.change(apply)
 
 
 @answers
 def shrink(
     options: ChangeOptions,
-    nodes: Annotated[Path | None, option("--nodes", "Table of nodes to remove, with the column node.")] = None,
-    edges: Annotated[
-        Path | None, option("--edges", "Table of edges to remove, with the columns source and target.")
-    ] = None,
+    nodes: Annotated[Path | None, option("Table of nodes to remove, with the column node.")] = None,
+    edges: Annotated[Path | None, option("Table of edges to remove, with the columns source and target.")] = None,
 ) -> Answer:
     """Remove nodes and edges, and what was learned from them as far as the method allows."""
-    from graphfcl.production.changes.user_tables import read_edges, read_ids
-
     if nodes is None and edges is None:
         raise InputError("there is nothing to remove: give --nodes, --edges or both.")
-    with options.edit() as classifier:
-        columns = classifier.configuration.columns
-        classifier.shrink(
-            nodes=None if nodes is None else read_ids(nodes, columns),
-            edges=None if edges is None else read_edges(edges, columns)[:2],
-        )
-    return changed(classifier, options.model)
+
+    def apply(classifier: "production.GraphClassifier") -> None:
+        gone = None if edges is None else production.read_edges(edges, classifier.configuration.columns)[:2]
+        classifier.shrink(nodes=listed_ids(nodes, classifier), edges=gone)
+
+    return options.change(apply)
 
 
 @answers
 def unlearn(nodes: NodeTable, options: ChangeOptions) -> Answer:
     """Remove the labels of some nodes."""
-    from graphfcl.production.changes.user_tables import read_ids
-
-    with options.edit() as classifier:
-        classifier.unlearn(read_ids(nodes, classifier.configuration.columns))
-    return changed(classifier, options.model)
+    return options.change(lambda classifier: classifier.unlearn(listed_ids(nodes, classifier)))
 
 
 @answers
@@ -125,23 +131,18 @@ def merge(
     options: ChangeOptions,
 ) -> Answer:
     """Merge one class into another."""
-    with options.edit() as classifier:
-        classifier.merge(source, into)
-    return changed(classifier, options.model)
+    return options.change(lambda classifier: classifier.merge(source, into))
 
 
 @answers
 def retire(
-    name: Annotated[str, typer.Argument(help="Class to retire; its nodes lose their label.")],
-    options: ChangeOptions,
+    name: Annotated[str, typer.Argument(help="Class to retire; its nodes lose their label.")], options: ChangeOptions
 ) -> Answer:
     """Stop predicting a class."""
-    with options.edit() as classifier:
-        classifier.retire(name)
-    return changed(classifier, options.model)
+    return options.change(lambda classifier: classifier.retire(name))
 
 
-def changed(classifier: "GraphClassifier", model: Path) -> Answer:
+def changed(classifier: "production.GraphClassifier", model: Path) -> Answer:
     """The new version of a model and its changes."""
     entries = entries_of(classifier.history, classifier.version)
 
@@ -160,7 +161,6 @@ def entries_of(history: Sequence[dict[str, Any]], version: int | None) -> list[d
 
 def print_entries(entries: Sequence[dict[str, Any]]) -> None:
     """Print entries of the history as a table, with their notes and warnings."""
-    from graphfcl.production.labels.history import change_notes, change_text
 
     def percent(entry: dict[str, Any], key: str) -> str:
         value = (entry.get("accuracy") or {}).get(key)

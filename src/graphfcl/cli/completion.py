@@ -20,31 +20,31 @@ def choices(*words: str) -> Callable[[str], list[str]]:
     return complete
 
 
-def methods(incomplete: str) -> list[str]:
+def method_names(incomplete: str) -> list[str]:
     """Names of methods, installed plug-ins included, which are not imported."""
     from graphfcl.methods.registry import REGISTRY
 
     return [name for name in REGISTRY.names() if name.startswith(incomplete)]
 
 
-def listed_methods(incomplete: str) -> list[str]:
-    """The last of several names with commas between them."""
-    return _last_of_list(incomplete, methods)
-
-
-def graphs(incomplete: str) -> list[str]:
+def graph_names(incomplete: str) -> list[str]:
     """Names of graphs, installed plug-ins included; a path is left to the shell."""
     from graphfcl.datasets.registry import REGISTRY
 
     return [name for name in REGISTRY.names() if name.startswith(incomplete)]
 
 
-def listed_graphs(incomplete: str) -> list[str]:
-    """The last of several names with commas between them."""
-    return _last_of_list(incomplete, graphs)
+def listed(complete: Callable[[str], list[str]]) -> Callable[[str], list[str]]:
+    """Completion of the last of several names with commas between them."""
+
+    def complete_last(incomplete: str) -> list[str]:
+        before, comma, last = incomplete.rpartition(",")
+        return [f"{before}{comma}{name}" for name in complete(last)]
+
+    return complete_last
 
 
-def models(incomplete: str) -> list[str]:
+def model_folders(incomplete: str) -> list[str]:
     """Model folders, at most a few levels below what was written."""
     written = Path(incomplete)
     folder = written if incomplete.endswith("/") else written.parent
@@ -68,8 +68,3 @@ def _folders(folder: Path, depth: int) -> Iterator[Path]:
         for path in inside:
             if not _is_model(path):  # there is no model in a model
                 yield from _folders(path, depth - 1)
-
-
-def _last_of_list(incomplete: str, complete: Callable[[str], list[str]]) -> list[str]:
-    before, comma, last = incomplete.rpartition(",")
-    return [f"{before}{comma}{name}" for name in complete(last)]

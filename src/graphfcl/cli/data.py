@@ -1,20 +1,20 @@
 """``graphfcl data list``, ``graphfcl data show`` and ``graphfcl data import``."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from graphfcl.cli.completion import graphs
+import graphfcl.datasets as datasets
+import graphfcl.graph as graphs
+import graphfcl.graph.folder as graph_folders
+import graphfcl.stream as streams
+from graphfcl.cli.completion import graph_names
 from graphfcl.cli.help import Verbs, epilog
 from graphfcl.cli.options import DataDir, Graph, needed_graph, option
 from graphfcl.cli.output import Answer, answers, print_table, say
 from graphfcl.errors import counted
-
-if TYPE_CHECKING:
-    from graphfcl.datasets import Dataset
-    from graphfcl.graph import AnyGraph
-    from graphfcl.stream import Protocol
+from graphfcl.runtime.memory import format_bytes
 
 data = typer.Typer(help="List, show and import graphs.", no_args_is_help=True, cls=Verbs, rich_markup_mode=None)
 
@@ -23,20 +23,18 @@ data = typer.Typer(help="List, show and import graphs.", no_args_is_help=True, c
 @answers
 def list_datasets(data_dir: DataDir = None) -> Answer:
     """List all known graphs, and whether their files are present."""
-    from graphfcl.datasets import DATA_VARIABLE, all_datasets, data_folder
+    folder = datasets.data_folder(data_dir)
 
-    folder = data_folder(data_dir)
-
-    def state(dataset: "Dataset") -> str:
+    def state(dataset: "datasets.Dataset") -> str:
         if not dataset.files:
             return "shipped" if dataset.source.startswith("shipped") else "made"
         return "missing" if dataset.missing_files(folder) else "found"
 
-    rows = [(d.name, state(d), _defaults(d.protocol), d.title) for d in all_datasets()]
+    rows = [(d.name, state(d), _defaults(d.protocol), d.title) for d in datasets.all_datasets()]
 
     def show() -> None:
         print_table(("name", "files", "default stream", "what"), rows)
-        say(f"Data folder: {folder or f'none (--data-dir or ${DATA_VARIABLE})'}.")
+        say(f"Data folder: {folder or f'none (--data-dir or ${datasets.DATA_VARIABLE})'}.")
         say("Any path to an .npz graph, to a folder with nodes and edges tables or to a graph folder is a name too.")
 
     keys = ("name", "files", "default_stream", "title")
@@ -48,16 +46,13 @@ def list_datasets(data_dir: DataDir = None) -> Answer:
 @answers
 def show_dataset(graph: Graph = None, data_dir: DataDir = None, as_json: bool = False) -> Answer:
     """Show the counts, class sizes and origin of a graph."""
-    from graphfcl.datasets import data_folder, find_dataset
-    from graphfcl.graph.folder import GraphFolder, is_graph_folder
-
     name = needed_graph(graph)
-    dataset, options = find_dataset(name)
-    if is_graph_folder(name):
-        stored = GraphFolder.open(name)
+    dataset, options = datasets.find_dataset(name)
+    if graph_folders.is_graph_folder(name):
+        stored = graph_folders.GraphFolder.open(name)
         facts = describe(dataset, stored, name=stored.name, source=stored.manifest.source, digest=stored.sha256)
         return Answer(facts, lambda: _print_facts(facts))
-    folder = data_folder(data_dir) if dataset.files else None
+    folder = datasets.data_folder(data_dir) if dataset.files else None
     if dataset.missing_files(folder) and not as_json:
         say(f"{dataset.name}: {dataset.title}")
         say()
@@ -71,14 +66,12 @@ def show_dataset(graph: Graph = None, data_dir: DataDir = None, as_json: bool = 
 def import_dataset(
     graph: Annotated[
         str | None,
-        option(
-            "--graph", "Graph: a name from `data list`, an .npz file, a folder of tables, or a raw OGB dataset.", graphs
-        ),
+        option("Graph: a name from `data list`, an .npz file, a folder of tables, or a raw OGB dataset.", graph_names),
     ] = None,
     *,
-    out: Annotated[Path, option("--out", "Graph folder to create.")],
-    memory: Annotated[str, option("--memory", "Memory that the import may use, such as 800MB or 4GB.")] = "2GB",
-    name: Annotated[str | None, option("--name", "Name of the graph (default: the name of the source).")] = None,
+    out: Annotated[Path, option("Graph folder to create.")],
+    memory: Annotated[str, option("Memory that the import may use, such as 800MB or 4GB.")] = "2GB",
+    name: Annotated[str | None, option("Name of the graph (default: the name of the source).")] = None,
     data_dir: DataDir = None,
 ) -> Answer:
     """Create a graph folder: a graph stored on disk, for graphs that do not fit into memory.
@@ -86,7 +79,6 @@ def import_dataset(
     The folder is complete or absent: an import that was killed starts over.
     """
     from graphfcl.datasets.importing import import_graph
-    from graphfcl.runtime.memory import format_bytes
 
     folder = import_graph(needed_graph(graph), out, memory=memory, name=name, data_dir=data_dir, tell=say)
 
@@ -109,7 +101,7 @@ def import_dataset(
     return Answer(values, show)
 
 
-def describe(dataset: "Dataset", graph: "AnyGraph", **more: Any) -> dict[str, Any]:
+def describe(dataset: "datasets.Dataset", graph: "graphs.AnyGraph", **more: Any) -> dict[str, Any]:
     """What `data show` prints, as plain values. more: values to add or replace."""
     import numpy as np
 
@@ -142,8 +134,6 @@ def describe(dataset: "Dataset", graph: "AnyGraph", **more: Any) -> dict[str, An
 
 
 def _print_facts(facts: dict[str, Any]) -> None:
-    from graphfcl.stream import Protocol
-
     share = facts["same_class_edges"]
     stored = "values stored" if "digest" in facts else "not zero"
     kind = f"{facts['feature_storage']}, {facts['feature_nonzeros']:,} {stored}"
@@ -163,7 +153,8 @@ def _print_facts(facts: dict[str, Any]) -> None:
     say(f"components       {components} ({facts['isolated_nodes']:,} isolated nodes)")
     say(f"features         {facts['features']:,} ({kind})")
     say(f"classes          {facts['classes']}")
-    say(f"default stream   {_defaults(Protocol.from_json(default)) if default else 'suggested from the classes'}")
+    rules = _defaults(streams.Protocol.from_json(default)) if default else "suggested from the classes"
+    say(f"default stream   {rules}")
     say(f"source           {facts['source']}")
     if "sha256" in facts:
         say(f"SHA-256          {facts['sha256']}")
@@ -176,7 +167,7 @@ def _print_facts(facts: dict[str, Any]) -> None:
     print_table(("class", "nodes"), sizes, numbers=("nodes",))
 
 
-def _defaults(protocol: "Protocol | None") -> str:
+def _defaults(protocol: "streams.Protocol | None") -> str:
     if protocol is None:
         return "suggested"
     parts = (protocol.base, protocol.pseudo_novel, "rest" if protocol.novel is None else protocol.novel)

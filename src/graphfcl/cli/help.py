@@ -9,72 +9,68 @@ from graphfcl.errors import GraphfclError
 
 CHANGED = "model, version, classes, and changes (the entries of `history --json` for the new version)."
 
-EXAMPLES: Mapping[str, tuple[str, ...]] = {
-    "data list": ("data list", "data list --json"),
-    "data show": ("data show --graph debian", "data show --graph my_tables:label=topic,drop=price"),
-    "data import": (
-        "data import --graph my_tables --out my_graph",
-        "data import --graph my_tables --out my_graph --memory 800MB",
-    ),
-    "stream": (
-        "stream --graph debian --way 2 --shot 5",
-        "stream --graph debian --seed 3 --out stream.json",
-        "stream --verify",
-    ),
-    "run": (
-        "run --graph debian",
-        "run --graph debian --method anchor --seed 1 --out runs/one",
-        "run --graph debian --method anchor --seed 1 --out runs/one --resume",
-        "run --graph my_tables --set episodes=200 --no-refit",
-    ),
-    "methods": ("methods", "methods anchor"),
-    "check": ("check anchor", "check my_module:MyLearner --set epochs=5"),
-    "bench": (
-        "bench table2 --graph debian --seeds 3",
-        "bench table2 --graph debian,wordnet --methods anchor,hag-meta --jobs 2",
-        "bench my_grid.toml --out runs/mine",
-    ),
-    "report": ("report runs/bench",),
-    "fit": (
-        "fit --graph debian --model my_model",
-        "fit --graph my_tables --model my_model --hide-classes shoes,hats",
-        "fit --graph my_tables --model my_model --resume",
-    ),
-    "learn": (
-        "learn supports.csv --model my_model",
-        "learn supports.csv --model my_model --on-conflict replace --json",
-    ),
-    "labels": ("labels --model my_model --out labels.csv", "labels --model my_model --out - | head"),
-    "grow": (
-        "grow --model my_model --nodes new_nodes.csv --edges new_edges.csv",
-        "grow --model my_model --edges new_edges.csv",
-    ),
-    "shrink": ("shrink --model my_model --nodes gone.csv",),
-    "predict": (
-        "predict --model my_model --out answers.csv",
-        "predict --model my_model --nodes asked.csv --top 3 --out -",
-        "predict --model my_model --nodes asked.csv --coverage 0.9 --json",
-    ),
-    "explain": ("explain node-17 --model my_model", "explain node-17 --model my_model --top 3 --json"),
-    "history": ("history my_model", "history my_model --json"),
-    "rollback": ("rollback 3 --model my_model",),
-    "prune": ("prune --model my_model --keep 5",),
-    "erase": ("erase people.csv --model my_model",),
-    "unlearn": ("unlearn wrong.csv --model my_model",),
-    "rename": ("rename shoes footwear --model my_model",),
-    "merge": ("merge boots shoes --model my_model",),
-    "retire": ("retire hats --model my_model",),
-    "suggest": (
-        "suggest --model my_model --budget 10 --out to_label.csv",
-        "suggest --graph my_tables --budget 50 --out to_label.csv",
-    ),
-    "groups": ("groups --model my_model", "groups --model my_model --name 2=gardening --version 4"),
-    "info": ("info my_model", "info my_model --markdown > MODEL_CARD.md", "info my_model --json"),
-    "refit": ("refit --model my_model", "refit --model my_model --graph my_tables --anyway"),
-    "serve": ("serve --model my_model", "serve --model my_model --port 9000 --token-file token"),
-}
+EXAMPLES = """
+data list
+data list --json
+data show --graph debian
+data show --graph my_tables:label=topic,drop=price
+data import --graph my_tables --out my_graph
+data import --graph my_tables --out my_graph --memory 800MB
+stream --graph debian --way 2 --shot 5
+stream --graph debian --seed 3 --out stream.json
+stream --verify
+run --graph debian
+run --graph debian --method anchor --seed 1 --out runs/one
+run --graph debian --method anchor --seed 1 --out runs/one --resume
+run --graph my_tables --set episodes=200 --no-refit
+methods
+methods anchor
+check anchor
+check my_module:MyLearner --set epochs=5
+bench table2 --graph debian --seeds 3
+bench table2 --graph debian,wordnet --methods anchor,hag-meta --jobs 2
+bench my_grid.toml --out runs/mine
+report runs/bench
+fit --graph debian --model my_model
+fit --graph my_tables --model my_model --hide-classes shoes,hats
+fit --graph my_tables --model my_model --resume
+learn supports.csv --model my_model
+learn supports.csv --model my_model --on-conflict replace --json
+labels --model my_model --out labels.csv
+labels --model my_model --out - | head
+grow --model my_model --nodes new_nodes.csv --edges new_edges.csv
+grow --model my_model --edges new_edges.csv
+shrink --model my_model --nodes gone.csv
+predict --model my_model --out answers.csv
+predict --model my_model --nodes nodes.csv --top 3 --out -
+predict --model my_model --nodes nodes.csv --coverage 0.9 --json
+explain node-17 --model my_model
+explain node-17 --model my_model --top 3 --json
+history my_model
+history my_model --json
+rollback 3 --model my_model
+prune --model my_model --keep 5
+erase people.csv --model my_model
+unlearn wrong.csv --model my_model
+rename shoes footwear --model my_model
+merge boots shoes --model my_model
+retire hats --model my_model
+suggest --model my_model --budget 10 --out to_label.csv
+suggest --graph my_tables --budget 50 --out to_label.csv
+groups --model my_model
+groups --model my_model --name 2=gardening --version 4
+info my_model
+info my_model --markdown > MODEL_CARD.md
+info my_model --json
+refit --model my_model
+refit --model my_model --graph my_tables --anyway
+serve --model my_model
+serve --model my_model --port 9000 --token-file token
+""".strip().splitlines()
 
+CHANGES = ("fit", "learn", "grow", "shrink", "rollback", "unlearn", "rename", "merge", "retire")
 JSON_KEYS: Mapping[str, str] = {
+    **dict.fromkeys(CHANGES, CHANGED),
     "data list": "data_folder, and graphs (a list with name, files, default_stream and title).",
     "data show": (
         "name, title, nodes, edges, features, classes, class_sizes, notes, sha256 (digest for a graph folder) and more."
@@ -89,21 +85,12 @@ JSON_KEYS: Mapping[str, str] = {
     "check": "learner, rules (each with rule and broken, which is null if the rule holds) and keeps_all.",
     "bench": "grid, cells, done, failed, folder and files; for table1: graphs and files.",
     "report": "files.",
-    "fit": CHANGED,
-    "learn": CHANGED,
     "labels": "version, nodes, rows and out; without --out: labels (a list of rows).",
-    "grow": CHANGED,
-    "shrink": CHANGED,
     "predict": "version, classes, nodes, unknown and out; without --out: predictions (a list of rows).",
     "explain": "classes, blocks, features, around, neighbours.",
     "history": "a list of changes, oldest first, each with version, when, what, accuracy and details of the change.",
-    "rollback": CHANGED,
     "prune": "model, removed, kept, bytes_freed.",
     "erase": "model, version, nodes, labels, versions, remembering, seen, trained, in_graph_folder, remains.",
-    "unlearn": CHANGED,
-    "rename": CHANGED,
-    "merge": CHANGED,
-    "retire": CHANGED,
     "suggest": "a list of nodes, each with node, reason, why, classes, unknown and unknown_score.",
     "groups": "a list of groups; with --name: the same as `learn --json`.",
     "info": (
@@ -148,5 +135,10 @@ def _summary(command: Any) -> str:
 def epilog(verb: str) -> str:
     """The end of a page: what --json prints, and examples. verb: ``data list``, ``fit``, …"""
     parts = [f"With --json: {JSON_KEYS[verb]}"] if verb in JSON_KEYS else []
-    examples = [f"  graphfcl {line}" for line in EXAMPLES[verb]]
-    return "\n\n".join([*parts, "\n".join(["\b", "Examples:", *examples])])
+    lines = [f"  graphfcl {line}" for line in examples(verb)]
+    return "\n\n".join([*parts, "\n".join(["\b", "Examples:", *lines])])
+
+
+def examples(verb: str) -> list[str]:
+    """The examples of a verb, without the word ``graphfcl``."""
+    return [line for line in EXAMPLES if f"{line} ".startswith(f"{verb} ")]

@@ -4,7 +4,8 @@ from typing import Annotated
 
 import typer
 
-from graphfcl.cli.completion import methods
+import graphfcl.methods as methods
+from graphfcl.cli.completion import method_names
 from graphfcl.cli.options import option, settings_from_options
 from graphfcl.cli.output import Answer, answers, print_table, say
 
@@ -14,16 +15,14 @@ def list_methods(
     name: Annotated[
         str | None,
         typer.Argument(
-            help="Show the settings of this method; write your own as module:Class.", autocompletion=methods
+            help="Show the settings of this method; write your own as module:Class.", autocompletion=method_names
         ),
     ] = None,
 ) -> Answer:
     """List all methods, including plug-ins, or the settings of one method with their defaults."""
-    from graphfcl.methods import method_from
-
     if name is None:
         return _all_methods()
-    method = method_from(name, name)
+    method = methods.method_from(name, name)
     settings = method.settings_rows()
 
     def show() -> None:
@@ -37,12 +36,10 @@ def list_methods(
 
 
 def _all_methods() -> Answer:
-    from graphfcl.methods import GROUPS, find_method, plug_in_rows
-
     keys, tables = ("name", "title", "reference"), {}
-    for group, names in GROUPS.items():
-        tables[group] = [tuple(getattr(find_method(name), key) for key in keys) for name in names]
-    tables["plug-ins"] = plug_in_rows()
+    for group, names in methods.GROUPS.items():
+        tables[group] = [tuple(getattr(methods.find_method(name), key) for key in keys) for name in names]
+    tables["plug-ins"] = methods.plug_in_rows()
 
     def show() -> None:
         for group, rows in tables.items():
@@ -60,23 +57,22 @@ def check(
     learner: Annotated[
         str,
         typer.Argument(
-            help="Learner to check: module:Class, or a name from `graphfcl methods`.", autocompletion=methods
+            help="Learner to check: module:Class, or a name from `graphfcl methods`.", autocompletion=method_names
         ),
     ],
     settings: Annotated[
         list[str] | None,
         option(
-            "--set",
             "Change a setting of the learner, for example to make it train faster; repeatable.",
             metavar="KEY=VALUE",
+            flag="--set",
         ),
     ] = None,
 ) -> Answer:
     """Check that a learner satisfies the Learner contract; prints one line per rule."""
-    from graphfcl.methods import method_from
     from graphfcl.methods.testing import RULES, broken_rules, says
 
-    method = method_from(learner, learner)
+    method = methods.method_from(learner, learner)
     changes = settings_from_options(settings)
     method.settings_with(changes)
     rules = []

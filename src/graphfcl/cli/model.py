@@ -3,19 +3,21 @@
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, nullcontext, redirect_stdout
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from graphfcl.cli.changes import changed
-from graphfcl.cli.completion import graphs, methods
+import graphfcl.graph.folder as graph_folders
+import graphfcl.methods as methods
+import graphfcl.production as production
+from graphfcl.cli.changes import changed, listed_ids
+from graphfcl.cli.completion import graph_names, method_names
 from graphfcl.cli.on_disk import ComputeOptions, FolderOptions, ModelOptions, compute_scores
 from graphfcl.cli.options import (
     GRAPH_HELP,
-    BackendOptions,
     DataDir,
     Device,
     Seed,
@@ -30,12 +32,10 @@ from graphfcl.defaults import MODEL_METHOD
 from graphfcl.errors import InputError, counted
 
 HERE = Path("-")  # standard output
-Out = Annotated[
-    Path | None,
-    option("--out", "Output file, .parquet or .csv; - writes CSV to standard output.", allow_dash=True),
-]
-OnlyNodes = Annotated[Path | None, option("--nodes", "Table with the column node: only these nodes (default: all).")]
-Version = Annotated[int | None, option("--version", "Version to read (default: the newest).")]
+IN_MEMORY = ""  # in place of the work folder of a fit
+Out = Annotated[Path | None, option("Output file, .parquet or .csv; - writes CSV to standard output.", allow_dash=True)]
+OnlyNodes = Annotated[Path | None, option("Table with the column node: only these nodes (default: all).")]
+Version = Annotated[int | None, option("Version to read (default: the newest).")]
 
 
 @dataclass(frozen=True)
@@ -43,99 +43,88 @@ class FitOptions:
     """Parameters of a model besides its method."""
 
     way: Annotated[
-        int, option("--way", "Number of new classes to expect at a time; training simulates such sessions.", min=1)
+        int, option("Number of new classes to expect at a time; training simulates such sessions.", min=1)
     ] = 2
     shot: Annotated[
-        int,
-        option("--shot", "Number of labelled nodes to expect per new class; training simulates such sessions.", min=1),
+        int, option("Number of labelled nodes to expect per new class; training simulates such sessions.", min=1)
     ] = 5
     seed: Seed = 0
-    max_loss: Annotated[
-        float, option("--max-loss", "Warn if a change costs older classes more balanced accuracy than this.")
-    ] = 0.05
-    standardise: Annotated[
-        bool,
-        option("--standardise/--no-standardise", "Scale dense features to mean 0 and standard deviation 1."),
-    ] = True
+    max_loss: Annotated[float, option("Warn if a change costs older classes more balanced accuracy than this.")] = 0.05
+    standardise: Annotated[bool, option("Scale dense features to mean 0 and standard deviation 1.")] = True
 
 
 @answers
 def fit(
-    graph: Annotated[str, option("--graph", GRAPH_HELP, graphs)],
-    model: Annotated[Path, option("--model", "Model folder to create.")],
+    graph: Annotated[str, option(GRAPH_HELP, graph_names)],
+    model: Annotated[Path, option("Model folder to create.")],
     hide_classes: Annotated[
-        str | None,
-        option("--hide-classes", "Treat the nodes of these classes as unlabelled; separate names by commas."),
+        str | None, option("Treat the nodes of these classes as unlabelled; separate names by commas.")
     ] = None,
     method: Annotated[
-        str, option("--method", "Method: a name from `graphfcl methods`, or your own as module:Class.", methods)
+        str, option("Method: a name from `graphfcl methods`, or your own as module:Class.", method_names)
     ] = MODEL_METHOD,
     settings: Settings = None,
-    resume: Annotated[bool, option("--resume", "Continue a fit that was interrupted.")] = False,
+    resume: Annotated[bool, option("Continue a fit that was interrupted.", flag="--resume")] = False,
     *,
     options: FitOptions,
     device: Device = "auto",
-    wait: Annotated[
-        float, option("--wait", "Seconds to wait while another process creates a model there.", min=0)
-    ] = 0.0,
+    wait: Annotated[float, option("Seconds to wait while another process creates a model there.", min=0)] = 0.0,
     data_dir: DataDir = None,
     large: FolderOptions,
-    engine: BackendOptions,
 ) -> Answer:
     """Train a model on all labelled nodes of a graph and save it as a model folder."""
-    from graphfcl.methods import method_from
-    from graphfcl.methods.progress import ProgressBars
-    from graphfcl.production import GraphClassifier, ModelFolder
-    from graphfcl.production.graph.work_files import tidy_work
-
-    name = method_from(method).name
+    name = methods.method_from(method).name
     hidden = [each.strip() for each in (hide_classes or "").split(",") if each.strip()]
-    folder = ModelFolder(model)
+    folder = production.ModelFolder(model)
     if resume and folder.was_just_fitted():
         folder.fit_checkpoints(resume=True).clear()
         say("The fit was done when it was stopped.")
         return changed(folder.load(), model)
     with ExitStack() as stack:
-        stack.enter_context(tidy_work(large.work, folder.has_fit))
+        stack.enter_context(production.tidy_work(large.work, folder.has_fit))
         keep = stack.enter_context(folder.creating(wait, write_cache=False))
         large.refuse_unusable_work()
         checkpoints = folder.fit_checkpoints(resume=resume)
-        loaded = large.load_to_fit(graph, data_dir, name, engine, stack, model, checkpoints)
+        at = _resumed(large, checkpoints) if graph_folders.is_graph_folder(graph) else large
+        loaded, _ = at.load_graph(graph, data_dir, name, stack, model / production.WORK)
+        if graph_folders.is_graph_folder(graph):
+            checkpoints.work = IN_MEMORY if loaded.work is None else str(loaded.work.absolute())
         say_notes(loaded)
         parameters = settings_from_options(settings)
-        classifier = GraphClassifier(name, parameters, **asdict(options), device=requested_device(device))
-        with ProgressBars() as bars:
+        classifier = production.GraphClassifier(name, parameters, **asdict(options), device=requested_device(device))
+        with methods.ProgressBars() as bars:
             classifier.fit(loaded, hide_classes=hidden, progress=bars, checkpoints=checkpoints)
         keep(classifier)
         checkpoints.clear()
     return changed(classifier, model)
 
 
+def _resumed(options: FolderOptions, checkpoints: "production.FitCheckpoints") -> FolderOptions:
+    """The options, with the work folder of an interrupted fit if this one continues it."""
+    before = checkpoints.work_before()
+    if before == IN_MEMORY and options.work is not None:
+        raise InputError(
+            f"the interrupted fit has its graph in memory: leave --work out, or delete {checkpoints.folder} to "
+            "start again."
+        )
+    return replace(options, work=Path(before)) if before and options.work is None else options
+
+
 @answers
 def labels(
-    options: ModelOptions,
-    out: Out = None,
-    nodes: OnlyNodes = None,
-    version: Version = None,
-    as_json: bool = False,
+    options: ModelOptions, out: Out = None, nodes: OnlyNodes = None, version: Version = None, as_json: bool = False
 ) -> Answer:
     """List the labels: node, class, part, who gave the label and when, and further columns stored with it."""
-    from graphfcl.production.changes.written_tables import write_table
-
     _refuse_nowhere(out, "labels", as_json=as_json)
-    classifier, ids = options.load(version=version), None
-    if nodes is not None:
-        from graphfcl.production.changes.user_tables import read_ids  # imports pyarrow
-
-        ids = read_ids(nodes, classifier.configuration.columns)
-    columns = classifier.label_columns(ids)
+    classifier = options.load(version=version)
+    columns = classifier.label_columns(listed_ids(nodes, classifier))
     counts = {"version": classifier.version, "nodes": len(set(columns["node"].tolist())), "rows": len(columns["node"])}
     if out is None:
         return Answer({**counts, "labels": Rows([_rows(columns)])}, lambda: None)
     if out == HERE:
         _print_csv(iter([columns]))
     else:
-        write_table(out, columns, "labels")
+        production.write_table(out, columns, "labels")
     line = f"{counts['nodes']:,} labelled nodes, {counts['rows']:,} rows."
     return Answer({**counts, "out": str(out)}, lambda: _say_written(line, out))
 
@@ -145,25 +134,19 @@ def predict(
     options: ComputeOptions,
     out: Out = None,
     nodes: OnlyNodes = None,
-    top: Annotated[int, option("--top", "Number of top classes to output.", min=1)] = 1,
+    top: Annotated[int, option("Number of top classes to output.", min=1)] = 1,
     coverage: Annotated[
         float | None,
-        option(
-            "--coverage",
-            "Also output a set of classes that contains the true class with this probability, such as 0.9.",
-        ),
+        option("Also output a set of classes that contains the true class with this probability, such as 0.9."),
     ] = None,
     version: Version = None,
     device: Device = "auto",
     as_json: bool = False,
 ) -> Answer:
     """Predict the classes of nodes: node, class, probability, unknown_score, unknown."""
-    from graphfcl.production.changes.user_tables import read_ids
-    from graphfcl.production.changes.written_tables import write_blocks
-
     _refuse_nowhere(out, "predictions", as_json=as_json)
     classifier = options.load(version=version, device=device)
-    ids = None if nodes is None else read_ids(nodes, classifier.configuration.columns)
+    ids = listed_ids(nodes, classifier)
     with redirect_stdout(sys.stderr) if out == HERE else nullcontext():
         compute_scores(classifier)
     blocks = classifier.predictions_in_blocks(ids, coverage=coverage, top=top)
@@ -173,7 +156,7 @@ def predict(
     if out == HERE:
         count, unknown = _print_csv(blocks, counted="unknown")
     else:
-        count, unknown = write_blocks(out, blocks, "predictions", "unknown")
+        count, unknown = production.write_blocks(out, blocks, "predictions", "unknown")
     line = (
         f"{counted(count, 'node')}, {counted(len(facts['classes']), 'class')}, version {classifier.version}; "
         f"{unknown:,} {'looks' if unknown == 1 else 'look'} like none of them."
@@ -186,7 +169,7 @@ def predict(
 def explain(
     node: Annotated[str, typer.Argument(help="Id of the node.")],
     options: ComputeOptions,
-    top: Annotated[int, option("--top", "Number of classes, features and neighbours to show.", min=1)] = 5,
+    top: Annotated[int, option("Number of classes, features and neighbours to show.", min=1)] = 5,
 ) -> Answer:
     """Explain the prediction for a node: competing classes, and the features, hops and neighbours that decide."""
     explanation = compute_scores(options.load()).explain(node, top=top)
@@ -196,15 +179,13 @@ def explain(
 @with_option_groups
 def serve(
     options: ComputeOptions,
-    host: Annotated[str, option("--host", "Address to listen on; 0.0.0.0 listens on all.")] = "127.0.0.1",
-    port: Annotated[int, option("--port", "Port to listen on; 0 chooses a free one.", min=0, max=65535)] = 8765,
+    host: Annotated[str, option("Address to listen on; 0.0.0.0 listens on all.")] = "127.0.0.1",
+    port: Annotated[int, option("Port to listen on; 0 chooses a free one.", min=0, max=65535)] = 8765,
     token_file: Annotated[
-        Path | None,
-        option("--token-file", "File with the access token, created if missing (default: a new token for each start)."),
+        Path | None, option("File with the access token, created if missing (default: a new token for each start).")
     ] = None,
     allow_host: Annotated[
-        list[str] | None,
-        option("--allow-host", "Further host name under which the service may be reached; repeatable."),
+        list[str] | None, option("Further host name under which the service may be reached; repeatable.")
     ] = None,
     device: Device = "auto",
 ) -> None:
@@ -222,21 +203,19 @@ def serve(
         with redirect_stdout(sys.stderr):  # the first line of the output is the address
             compute_scores(folder.load())
     try:
-        serve(options.model, address, token_file, device=requested_device(device), use=options.use())
+        serve(options.model, address, token_file, device=requested_device(device), use=options.folder_use())
     except KeyboardInterrupt:
         raise typer.Exit from None
 
 
 def _refuse_nowhere(out: Path | None, what: str, *, as_json: bool) -> None:
     """Refuse an output that is missing or cannot be written, before a model is loaded."""
-    from graphfcl.production.changes.written_tables import refuse_unwritable
-
     if out is None and not as_json:
         raise InputError(f"say where {what} go: --out FILE, --out - for CSV on standard output, or --json.")
     if out == HERE and as_json:
         raise InputError("--out - and --json both write to standard output: keep one of them.")
     if out != HERE:
-        refuse_unwritable(out, what)
+        production.refuse_unwritable(out, what)
 
 
 def _say_written(line: str, out: Path) -> None:
@@ -245,11 +224,9 @@ def _say_written(line: str, out: Path) -> None:
 
 def _print_csv(blocks: Iterator[Mapping[str, Any]], counted: str | None = None) -> tuple[int, int]:
     """Print CSV; the number of rows, and of those in which the column ``counted`` is true."""
-    from graphfcl.production.changes.written_tables import csv_texts
-
     rows = true = 0
     for place, block in enumerate(blocks):
-        text = csv_texts(block)
+        text = production.csv_texts(block)
         sys.stdout.write(text.partition("\n")[2] if place else text)
         rows += len(next(iter(block.values())))
         true += 0 if counted is None else int(block[counted].sum())

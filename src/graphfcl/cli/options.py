@@ -2,7 +2,7 @@
 
 import inspect
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import wraps
 from pathlib import Path
@@ -10,16 +10,21 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
-from graphfcl.cli.completion import choices, graphs, methods, models
+from graphfcl.cli.completion import choices, graph_names, method_names, model_folders
 from graphfcl.errors import InputError
 from graphfcl.runtime.devices import best_device, checked_device
 from graphfcl.runtime.tasks import Tasks, find_backend
 from graphfcl.runtime.tasks.submitit_backend import options_from
 
+KEYWORD, REQUIRED = inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.empty
 
-def option(flag: str, text: str, complete: Callable[[str], list[str]] | None = None, **more: Any) -> Any:
-    """A typer option. text: its help. complete: what a shell offers for it."""
-    return typer.Option(flag, help=text, autocompletion=complete, **more)
+
+def option(text: str, complete: Callable[[str], list[str]] | None = None, flag: str | None = None, **more: Any) -> Any:
+    """A typer option. text: its help. complete: what a shell offers for it.
+
+    flag: its name, if that is not the name of the parameter; a switch without it has a ``--no-`` form too.
+    """
+    return typer.Option(*([flag] if flag else []), help=text, autocompletion=complete, **more)
 
 
 PROTOCOLS, TRACKS = ("strict", "paper"), ("transductive", "isolated", "open", "active")
@@ -31,34 +36,29 @@ CLASSES_HELP = f"a number, or names separated by commas ('a,' for one name) {BY_
 Device = Annotated[
     str,
     option(
-        "--device",
-        "Device: auto, cpu, cuda, or cuda:1 for the second GPU.",
-        choices("auto", "cpu", "cuda", "cuda:0", "cuda:1"),
+        "Device: auto, cpu, cuda, or cuda:1 for the second GPU.", choices("auto", "cpu", "cuda", "cuda:0", "cuda:1")
     ),
 ]
-Graph = Annotated[str | None, option("--graph", GRAPH_HELP, graphs)]
-DataDir = Annotated[Path | None, option("--data-dir", "Folder with the data files (default: $GRAPHFCL_DATA).")]
-Seed = Annotated[int, option("--seed", "Random seed.", min=0)]
+Graph = Annotated[str | None, option(GRAPH_HELP, graph_names)]
+DataDir = Annotated[Path | None, option("Folder with the data files (default: $GRAPHFCL_DATA).")]
+Seed = Annotated[int, option("Random seed.", min=0)]
 Settings = Annotated[
-    list[str] | None, option("--set", "Change a setting of the method; repeatable.", metavar="KEY=VALUE")
+    list[str] | None, option("Change a setting of the method; repeatable.", metavar="KEY=VALUE", flag="--set")
 ]
-Model = Annotated[Path, option("--model", "Model folder.", models)]
-ModelArgument = Annotated[Path | None, typer.Argument(metavar="MODEL", help="Model folder.", autocompletion=models)]
-ModelOption = Annotated[Path | None, option("--model", "Model folder; same as the argument MODEL.", models)]
-OwnMethod = Annotated[str | None, option("--method", "The model's method as module:Class, if it is your own.", methods)]
-GraphPlace = Annotated[Path | None, option("--graph", "New place of the model's graph folder, if it was moved.")]
-Wait = Annotated[float, option("--wait", "Seconds to wait while another process changes the model.", min=0)]
+Model = Annotated[Path, option("Model folder.", model_folders)]
+ModelArgument = Annotated[
+    Path | None, typer.Argument(metavar="MODEL", help="Model folder.", autocompletion=model_folders)
+]
+ModelOption = Annotated[Path | None, option("Model folder; same as the argument MODEL.", model_folders)]
+OwnMethod = Annotated[str | None, option("The model's method as module:Class, if it is your own.", method_names)]
+GraphPlace = Annotated[Path | None, option("New place of the model's graph folder, if it was moved.")]
+Wait = Annotated[float, option("Seconds to wait while another process changes the model.", min=0)]
 StandardiseOption = Annotated[
-    bool | None,
-    option(
-        "--standardise/--no-standardise",
-        "Scale dense features to mean 0 and standard deviation 1 over session 0 (default: yes).",
-    ),
+    bool | None, option("Scale dense features to mean 0 and standard deviation 1 over session 0 (default: yes).")
 ]
 TrackOption = Annotated[
     str | None,
     option(
-        "--track",
         "What of the graph is visible: transductive, isolated, open, or active (strategy selects labels) "
         "(default: transductive).",
         choices(*TRACKS),
@@ -66,35 +66,39 @@ TrackOption = Annotated[
 ]
 
 
+class OptionGroup:
+    """Options of several verbs, as the fields of a frozen dataclass."""
+
+    def given(self) -> list[str]:
+        """The flags of options whose value is not the default."""
+        changed = [f for f in fields(self) if getattr(self, f.name) not in (f.default, [])]  # type: ignore[arg-type]
+        return [f"--{field.name.replace('_', '-')}" for field in changed]
+
+
 @dataclass(frozen=True)
-class StreamOptions:
+class StreamOptions(OptionGroup):
     """The rules of a stream where they differ from the dataset's; None where an option was not given."""
 
-    way: Annotated[int | None, option("--way", f"Number of new classes per session, N {BY_GRAPH}")] = None
-    shot: Annotated[int | None, option("--shot", f"Number of labelled nodes per new class, K {BY_GRAPH}")] = None
+    way: Annotated[int | None, option(f"Number of new classes per session, N {BY_GRAPH}")] = None
+    shot: Annotated[int | None, option(f"Number of labelled nodes per new class, K {BY_GRAPH}")] = None
     sessions: Annotated[
-        int | None,
-        option("--sessions", "Maximum number of sessions after session 0 (default: as many as the classes allow)."),
+        int | None, option("Maximum number of sessions after session 0 (default: as many as the classes allow).")
     ] = None
     protocol: Annotated[
-        str | None,
-        option("--protocol", "Evaluation protocol: strict or paper (default: strict).", choices(*PROTOCOLS)),
+        str | None, option("Evaluation protocol: strict or paper (default: strict).", choices(*PROTOCOLS))
     ] = None
     track: TrackOption = None
-    base: Annotated[str | None, option("--base", f"Base classes: {CLASSES_HELP}")] = None
-    pseudo_novel: Annotated[str | None, option("--pseudo-novel", f"Pseudo-novel classes: {CLASSES_HELP}")] = None
-    novel: Annotated[str | None, option("--novel", f"Novel classes: {CLASSES_HELP}")] = None
+    base: Annotated[str | None, option(f"Base classes: {CLASSES_HELP}")] = None
+    pseudo_novel: Annotated[str | None, option(f"Pseudo-novel classes: {CLASSES_HELP}")] = None
+    novel: Annotated[str | None, option(f"Novel classes: {CLASSES_HELP}")] = None
     class_order: Annotated[
         str | None,
         option(
-            "--class-order",
             "How base classes are chosen: size takes the largest, random draws them (default: size).",
             choices("size", "random"),
         ),
     ] = None
-    queries: Annotated[
-        int | None, option("--queries", "Number of test nodes per class under --protocol paper (default: K).")
-    ] = None
+    queries: Annotated[int | None, option("Number of test nodes per class under --protocol paper (default: K).")] = None
     standardise: StandardiseOption = None
 
     def changes(self) -> dict[str, Any]:
@@ -103,27 +107,18 @@ class StreamOptions:
         classes = {name: classes_from(values[name]) for name in ("base", "pseudo_novel", "novel")}
         return {"name": values.pop("protocol"), **values, **classes}
 
-    def given(self) -> bool:
-        return self != StreamOptions()
-
 
 @dataclass(frozen=True)
-class BackendOptions:
+class BackendOptions(OptionGroup):
     """Where tasks run."""
 
-    backend: Annotated[str, option("--backend", "Where workers run: local, ray or submitit (see docs/engines.md).")] = (
-        "local"
-    )
+    backend: Annotated[str, option("Where workers run: local, ray or submitit (see docs/engines.md).")] = "local"
     ray_address: Annotated[
-        str | None,
-        option("--ray-address", "Address of a running Ray cluster: auto or HOST:PORT (default: start Ray here)."),
+        str | None, option("Address of a running Ray cluster: auto or HOST:PORT (default: start Ray here).")
     ] = None
     submitit_option: Annotated[
         list[str] | None,
-        option(
-            "--submitit-option",
-            "Option for submitit: KEY=VALUE, such as slurm_partition=long or timeout_min=60; repeatable.",
-        ),
+        option("Option for submitit: KEY=VALUE, such as slurm_partition=long or timeout_min=60; repeatable."),
     ] = None
 
     def tasks(self, workers: int, *, folder: Path | None = None) -> Tasks:
@@ -136,14 +131,6 @@ class BackendOptions:
             submitit_options=options_from(self.submitit_option or []),
             folder=folder,
         )
-
-    def refuse(self, fix: str) -> None:
-        """Refuse these options, which are for graph folders that stay on the disk. fix: what to do instead."""
-        find_backend(self.backend)
-        for field in fields(BackendOptions):
-            if getattr(self, field.name) not in (field.default, []):
-                flag = f"--{field.name.replace('_', '-')}"
-                raise InputError(f"{flag} is for graph folders that stay on the disk: {fix}.")
 
 
 def needed_graph(graph: str | None) -> str:
@@ -162,7 +149,8 @@ def with_option_groups(verb: Callable[..., Any]) -> Callable[..., Any]:
     for name, parameter in inspect.signature(verb).parameters.items():
         if name in groups:
             inner = get_type_hints(groups[name], include_extras=True)
-            flat += [(field.name, inner[field.name], field.default) for field in fields(groups[name])]
+            for field in fields(groups[name]):
+                flat.append((field.name, inner[field.name], REQUIRED if field.default is MISSING else field.default))
         else:
             flat.append((name, hints[name], parameter.default))
 
@@ -172,14 +160,15 @@ def with_option_groups(verb: Callable[..., Any]) -> Callable[..., Any]:
             values[name] = group(**{field.name: values.pop(field.name) for field in fields(group)})
         return verb(**values)
 
-    keyword, none = inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.empty
-    parameters = [
-        inspect.Parameter(name, keyword, annotation=hint, default=none if default in (none, MISSING) else default)
-        for name, hint, default in flat
-    ]
-    call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    call.__annotations__ = {name: hint for name, hint, _ in flat}
-    return call
+    parameters = [inspect.Parameter(name, KEYWORD, annotation=hint, default=default) for name, hint, default in flat]
+    return declare(call, parameters)
+
+
+def declare(verb: Callable[..., Any], parameters: Sequence[inspect.Parameter]) -> Callable[..., Any]:
+    """Give a function the parameters that typer makes options of."""
+    verb.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    verb.__annotations__ = {each.name: each.annotation for each in parameters}
+    return verb
 
 
 def settings_from_options(pairs: list[str] | None) -> dict[str, Any]:

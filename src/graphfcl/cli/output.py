@@ -10,18 +10,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext, redirect_stdout
 from dataclasses import dataclass
 from functools import wraps
-from typing import TYPE_CHECKING, Annotated, Any, TextIO
+from typing import Annotated, Any, TextIO
 
 import typer
 
-from graphfcl.cli.options import option, with_option_groups
+import graphfcl.graph as graphs
+from graphfcl.cli.options import KEYWORD, declare, option, with_option_groups
 from graphfcl.errors import printable, printable_json
 
-if TYPE_CHECKING:
-    from graphfcl.graph import AnyGraph
-
 AsJson = Annotated[
-    bool, option("--json", "Print one JSON document to standard output and all messages to standard error.")
+    bool, option("Print one JSON document to standard output and all messages to standard error.", flag="--json")
 ]
 
 
@@ -47,8 +45,8 @@ def answers(verb: Callable[..., Answer]) -> Callable[..., None]:
     With ``--json``, everything else goes to standard error. A verb with a parameter ``as_json`` receives its value.
     """
     flat = with_option_groups(verb)
-    parameters = [each for each in inspect.signature(flat).parameters.values() if each.name != "as_json"]
-    takes_json = len(parameters) < len(inspect.signature(flat).parameters)
+    parameters = dict(inspect.signature(flat).parameters)
+    takes_json = "as_json" in parameters
 
     @wraps(flat)
     def call(*, as_json: bool = False, **values: Any) -> None:
@@ -62,10 +60,8 @@ def answers(verb: Callable[..., Answer]) -> Callable[..., None]:
         if answer.code:
             raise typer.Exit(answer.code)
 
-    json_option = inspect.Parameter("as_json", inspect.Parameter.KEYWORD_ONLY, annotation=AsJson, default=False)
-    call.__signature__ = inspect.Signature([*parameters, json_option])  # type: ignore[attr-defined]
-    call.__annotations__ = {each.name: each.annotation for each in (*parameters, json_option)}
-    return call
+    parameters["as_json"] = inspect.Parameter("as_json", KEYWORD, annotation=AsJson, default=False)
+    return declare(call, list(parameters.values()))
 
 
 def write_json(values: Any, out: TextIO) -> None:
@@ -94,7 +90,7 @@ def say_sentence(text: str) -> None:
     say(f"{text[0].upper()}{text[1:]}.")
 
 
-def say_notes(graph: "AnyGraph") -> None:
+def say_notes(graph: "graphs.AnyGraph") -> None:
     """Print the notes of a graph."""
     for note in graph.notes:
         say(f"note: {note}")

@@ -6,16 +6,21 @@ from contextlib import ExitStack
 from dataclasses import dataclass, fields, is_dataclass
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 import typer
 
-from graphfcl.cli.completion import graphs, methods
+import graphfcl.experiments as experiments
+import graphfcl.graph as graphs
+import graphfcl.methods as methods
+import graphfcl.metrics as metrics
+import graphfcl.report as report
+import graphfcl.stream as streams
+from graphfcl.cli.completion import graph_names, method_names
 from graphfcl.cli.on_disk import FolderOptions
 from graphfcl.cli.options import (
     GRAPH_HELP,
     STRATEGIES,
-    BackendOptions,
     DataDir,
     Device,
     Seed,
@@ -32,10 +37,6 @@ from graphfcl.cli.output import Answer, answers, print_table, say, say_notes
 from graphfcl.defaults import MODEL_METHOD, RUN_METHOD, STRATEGY
 from graphfcl.errors import InputError, did_you_mean
 
-if TYPE_CHECKING:
-    from graphfcl.graph import AnyGraph
-    from graphfcl.stream import Protocol, Stream
-
 SWITCHES = {"ignore_unknown_options": True, "allow_extra_args": True}  # --no-NAME depends on the method
 OFF = "--no-"
 MARKS = {
@@ -51,16 +52,14 @@ MARKS = {
 RunMethod = Annotated[
     str,
     option(
-        "--method",
         "Method: a name from `graphfcl methods`, or your own as module:Class. The default is the paper's method; "
         f"for your own data use {MODEL_METHOD}.",
-        methods,
+        method_names,
     ),
 ]
 RunStrategy = Annotated[
     str | None,
     option(
-        "--strategy",
         "With --track active: strategy that selects the nodes to label; write your own as module:Class "
         "(default: auto).",
         STRATEGIES,
@@ -73,12 +72,11 @@ class RunOptions:
     """Where a run computes and writes."""
 
     device: Device = "auto"
-    out: Annotated[Path | None, option("--out", "Folder for results (default: a new folder in runs/).")] = None
+    out: Annotated[Path | None, option("Folder for results (default: a new folder in runs/).")] = None
     encoders: Annotated[
-        Path | None,
-        option("--encoders", "Folder for pre-trained encoders, shared by all methods (default: next to the results)."),
+        Path | None, option("Folder for pre-trained encoders, shared by all methods (default: next to the results).")
     ] = None
-    resume: Annotated[bool, option("--resume", "Continue from the checkpoint in the folder.")] = False
+    resume: Annotated[bool, option("Continue from the checkpoint in the folder.", flag="--resume")] = False
     data_dir: DataDir = None
 
 
@@ -86,49 +84,43 @@ class RunOptions:
 def run_method(
     context: typer.Context,
     *,
-    graph: Annotated[str, option("--graph", GRAPH_HELP, graphs)] = "debian",
+    graph: Annotated[str, option(GRAPH_HELP, graph_names)] = "debian",
     method: RunMethod = RUN_METHOD,
     strategy: RunStrategy = None,
     seed: Seed = 0,
     rules: StreamOptions,
     settings: Settings = None,
-    stream_file: Annotated[Path | None, option("--stream", "Use a saved stream instead of drawing one.")] = None,
+    stream_file: Annotated[Path | None, option("Use a saved stream instead of drawing one.", flag="--stream")] = None,
     options: RunOptions,
     large: FolderOptions,
-    engine: BackendOptions,
 ) -> Answer:
     """Train a method on session 0 and evaluate it on all sessions.
 
     --no-NAME switches the setting NAME of the method off, as --no-refit.
     """
-    from graphfcl.experiments import Run, run
-    from graphfcl.methods import method_from
-    from graphfcl.methods.progress import ProgressBars
-    from graphfcl.report import accuracy_figure, matrix_figure
-
     refuse_file(options.out, "--out")
-    named = method_from(method)
+    named = methods.method_from(method)
     declared = [name for parameter in context.command.params for name in parameter.opts]
     chosen = settings_from_options(settings)
     chosen |= switched_off(context.args, declared, named.name, named.settings_with({}))
     with ExitStack() as stack:
-        loaded, default = large.load(graph, options.data_dir, named.name, engine, stack)
+        loaded, default = large.load_graph(graph, options.data_dir, named.name, stack)
         say_notes(loaded)
         stream = _stream(loaded, default, seed, rules, stream_file)
         on = usable_device(stream.graph.device_for(requested_device(options.device)))
-        job = Run(stream, named.name, chosen, on, _strategy(strategy, stream))
+        job = experiments.Run(stream, named.name, chosen, on, _strategy(strategy, stream))
         folder = options.out or Path("runs") / job.short_name()
         say(f"{named.name}{f' with {job.strategy}' if job.strategy else ''} on {stream!r}, device {on}")
-        with ProgressBars() as bars:
-            result = run(
+        with methods.ProgressBars() as bars:
+            result = experiments.run(
                 job,
                 folder,
                 resume=options.resume,
                 progress=bars,
                 encoders=options.encoders or folder.parent / "encoders",
             )
-    accuracy_figure(result, folder / "accuracy.png")
-    matrix_figure(result, folder / "matrix.png")
+    report.accuracy_figure(result, folder / "accuracy.png")
+    report.matrix_figure(result, folder / "matrix.png")
 
     def show() -> None:
         if options.resume and not bars.stage:
@@ -139,7 +131,7 @@ def run_method(
     return Answer({"folder": str(folder), **result}, show)
 
 
-def _strategy(text: str | None, stream: "Stream") -> str:
+def _strategy(text: str | None, stream: "streams.Stream") -> str:
     """The name of the strategy; empty unless the track is ``active``."""
     if stream.protocol.track != "active":
         if text is not None:
@@ -150,17 +142,15 @@ def _strategy(text: str | None, stream: "Stream") -> str:
 
 
 def _stream(
-    graph: "AnyGraph", default: "Protocol | None", seed: int, rules: StreamOptions, saved: Path | None
-) -> "Stream":
+    graph: "graphs.AnyGraph", default: "streams.Protocol | None", seed: int, rules: StreamOptions, saved: Path | None
+) -> "streams.Stream":
     """The stream that the options describe, or a saved one."""
-    from graphfcl.stream import load_stream, make_stream
-
     changes = rules.changes()
     if saved is None:
-        return make_stream(graph, default, seed=seed, **changes)
+        return streams.make_stream(graph, default, seed=seed, **changes)
     if seed or rules.given():
         raise InputError("a stream read with --stream has its own seed and rules: leave the other options out.")
-    return load_stream(saved, graph)
+    return streams.load_stream(saved, graph)
 
 
 def switched_off(words: Sequence[str], declared: Sequence[str], method: str, settings: Any) -> dict[str, Any]:
@@ -202,22 +192,20 @@ def _values_off(kind: Any) -> list[Any]:
 
 def _print_result(result: dict[str, Any]) -> None:
     """Print marks, the table of sessions and a summary."""
-    from graphfcl.metrics import session_metrics
-
     flags = {**result, **result["flags"]}
     for mark in (text for flag, text in MARKS.items() if flags.get(flag)):
         say()
         say(mark)
-    metrics = [metric for metric in session_metrics() if "print" in metric.places]
+    shown = [metric for metric in metrics.session_metrics() if "print" in metric.places]
     extra = ("labels", "novel_classes_found") if "strategy" in result else ()
     titles = tuple(name.replace("_", " ") for name in extra)
-    columns = ("session", "classes", *titles, *(metric.title for metric in metrics), "seconds")
+    columns = ("session", "classes", *titles, *(metric.title for metric in shown), "seconds")
     rows = [
         (
             s["session"],
             s["classes"],
             *(s[name] for name in extra),
-            *(metric.text(s[metric.name]) for metric in metrics),
+            *(metric.text(s[metric.name]) for metric in shown),
             f"{s['seconds']:.2f}",
         )
         for s in result["sessions"]
@@ -237,12 +225,10 @@ def _print_result(result: dict[str, Any]) -> None:
 
 def _print_stream_metrics(result: dict[str, Any]) -> None:
     """Print the metrics of the whole stream; those with the same note share a line."""
-    from graphfcl.metrics import active_metrics, stream_metrics
-
-    shown = [metric for metric in stream_metrics() if "print" in metric.places]
+    shown = [metric for metric in metrics.stream_metrics() if "print" in metric.places]
     lines: list[tuple[str, list[Any]]] = [(note, [*group]) for note, group in groupby(shown, lambda each: each.note)]
     if "strategy" in result:
-        lines.append(("", [*active_metrics()]))
+        lines.append(("", [*metrics.active_metrics()]))
     for note, group in lines:
         figures = "  ".join(f"{metric.title} {metric.text(result[metric.name])}" for metric in group)
         say(f"{figures}  ({note})" if note else figures)

@@ -1,16 +1,17 @@
 """``graphfcl stream``."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
+import graphfcl.datasets as datasets
+import graphfcl.graph as graphs
+import graphfcl.graph.folder as graph_folders
+import graphfcl.stream as streams
 from graphfcl.cli.options import DataDir, Graph, Seed, StreamOptions, needed_graph, option, refuse_file
 from graphfcl.cli.output import Answer, answers, print_table, say, say_notes
 from graphfcl.defaults import MODEL_METHOD
 from graphfcl.errors import InputError
-
-if TYPE_CHECKING:
-    from graphfcl.graph import AnyGraph
-    from graphfcl.stream import Protocol, Stream
+from graphfcl.runtime.resources import Resources
 
 
 @answers
@@ -19,16 +20,14 @@ def show_stream(
     graph: Graph = None,
     seed: Seed = 0,
     rules: StreamOptions,
-    out: Annotated[Path | None, option("--out", "Save the stream to this JSON file.")] = None,
-    saved: Annotated[Path | None, option("--from", "Show a saved stream instead of drawing one.")] = None,
+    out: Annotated[Path | None, option("Save the stream to this JSON file.")] = None,
+    saved: Annotated[Path | None, option("Show a saved stream instead of drawing one.", flag="--from")] = None,
     verify: Annotated[
-        bool, option("--verify", "Check that the streams equal those of the benchmark (default: all graphs).")
+        bool, option("Check that the streams equal those of the benchmark (default: all graphs).", flag="--verify")
     ] = False,
     data_dir: DataDir = None,
 ) -> Answer:
     """Split a graph into sessions, print the schedule, and optionally save it."""
-    from graphfcl.stream import load_stream, make_stream, save_stream
-
     if verify and (out or seed or rules.given()):
         raise InputError("--verify checks the benchmark's own seeds and rules: leave the other options out.")
     if verify and saved is None:
@@ -40,11 +39,11 @@ def show_stream(
         raise InputError("a stream read with --from has its own seed and rules: leave the other options out.")
     loaded, default = _graph_of(name, data_dir)
     say_notes(loaded)
-    stream = load_stream(saved, loaded) if saved else make_stream(loaded, default, seed=seed, **changes)
+    stream = streams.load_stream(saved, loaded) if saved else streams.make_stream(loaded, default, seed=seed, **changes)
     if verify:
         return _verify_saved(stream, name)
     if out is not None:
-        save_stream(stream, out)
+        streams.save_stream(stream, out)
 
     def show() -> None:
         _print_schedule(stream)
@@ -54,15 +53,11 @@ def show_stream(
     return Answer({**_described(stream), "out": None if out is None else str(out)}, show)
 
 
-def _graph_of(name: str, data_dir: Path | None) -> "tuple[AnyGraph, Protocol | None]":
+def _graph_of(name: str, data_dir: Path | None) -> "tuple[graphs.AnyGraph, streams.Protocol | None]":
     """A graph by name or path, with its default rules."""
-    from graphfcl.datasets import load_dataset
-    from graphfcl.graph.folder import is_graph_folder
-
-    if not is_graph_folder(name):
-        return load_dataset(name, data_dir=data_dir)
+    if not graph_folders.is_graph_folder(name):
+        return datasets.load_dataset(name, data_dir=data_dir)
     from graphfcl.experiments.graph_folders import graph_of_folder, usual_memory
-    from graphfcl.runtime.resources import Resources
 
     # Nothing is computed, so nothing is written into the work folder.
     return graph_of_folder(name, MODEL_METHOD, Resources(Path("work"), usual_memory())), None
@@ -92,7 +87,7 @@ def _verify(names: list[str] | None, data_dir: Path | None) -> Answer:
     return Answer(values, lambda: say(f"{checked} streams are those of the benchmark, protocol version {version}."))
 
 
-def _verify_saved(stream: "Stream", name: str) -> Answer:
+def _verify_saved(stream: "streams.Stream", name: str) -> Answer:
     from graphfcl.experiments.benchmark import benchmark_hashes, verify_stream
 
     if not verify_stream(stream, name).same:
@@ -104,14 +99,14 @@ def _verify_saved(stream: "Stream", name: str) -> Answer:
     return Answer({"protocol_version": version, "graphs": {name: 1}}, lambda: say(line))
 
 
-def _labels(stream: "Stream", number: int) -> int:
+def _labels(stream: "streams.Stream", number: int) -> int:
     """How many labels a session brings; under ``active``, the budget."""
     if stream.protocol.track == "active":
         return stream.budget(number)
     return int(stream.session(number).supports.size)
 
 
-def _described(stream: "Stream") -> dict[str, Any]:
+def _described(stream: "streams.Stream") -> dict[str, Any]:
     """The schedule as plain values."""
     import numpy as np
 
@@ -143,7 +138,7 @@ def _described(stream: "Stream") -> dict[str, Any]:
     }
 
 
-def _print_schedule(stream: "Stream") -> None:
+def _print_schedule(stream: "streams.Stream") -> None:
     rules, described = stream.protocol, _described(stream)
     protocol = f"protocol {rules.name} ({rules.hash}), version {rules.protocol_version}"
     say(f"{stream.graph.name}, seed {stream.seed}, {protocol}, track {rules.track}")

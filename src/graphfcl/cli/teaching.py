@@ -1,23 +1,21 @@
 """Verbs of labelling: which nodes to label next, and groups of unknown nodes."""
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
-from graphfcl.cli.changes import changed
-from graphfcl.cli.completion import graphs, models
-from graphfcl.cli.on_disk import ChangeOptions, FolderResources, compute_scores, import_method
+import graphfcl.active as active
+import graphfcl.datasets as datasets
+import graphfcl.production as production
+from graphfcl.cli.changes import ChangeOptions
+from graphfcl.cli.completion import graph_names, model_folders
+from graphfcl.cli.on_disk import FolderOptions, compute_scores, import_method
 from graphfcl.cli.options import STRATEGIES, DataDir, Device, OwnMethod, option, requested_device
 from graphfcl.cli.output import Answer, answers, print_table, say, say_notes
 from graphfcl.errors import InputError
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from graphfcl.production.labelling.groups import Group
-    from graphfcl.production.labelling.suggestions import Suggestion
-
-DrawingSeed = Annotated[int, option("--seed", "Random seed; the same seed gives the same result.", min=0)]
+DrawingSeed = Annotated[int, option("Random seed; the same seed gives the same result.", min=0)]
 NOTHING_UNKNOWN = "No group to name: too few nodes without a label look like none of the known classes."
 NOTHING_TO_ASK = "No node was named: every node has a label, or the strategy found none that is worth one."
 ONE_OF_TWO = "give either --model, a folder, or --graph, of a graph that has no model yet."
@@ -27,99 +25,61 @@ GROUP_NUMBER = re.compile(r"[1-9][0-9]{0,8}")
 
 @answers
 def suggest(
-    model: Annotated[Path | None, option("--model", "Model folder.", models)] = None,
+    model: Annotated[Path | None, option("Model folder.", model_folders)] = None,
     graph: Annotated[
         str | None,
         option(
-            "--graph",
             "Graph without a model: a name from `data list` or a path; with --model: new place of its graph folder, "
             "if it was moved.",
-            graphs,
+            graph_names,
         ),
     ] = None,
-    budget: Annotated[int, option("--budget", "Maximum number of nodes to suggest.", min=1)] = 20,
+    budget: Annotated[int, option("Maximum number of nodes to suggest.", min=1)] = 20,
     strategy: Annotated[
-        str,
-        option(
-            "--strategy",
-            "Strategy: auto, typical, uncertain, unknown, random, or your own as module:Class.",
-            STRATEGIES,
-        ),
+        str, option("Strategy: auto, typical, uncertain, unknown, random, or your own as module:Class.", STRATEGIES)
     ] = "auto",
-    out: Annotated[
-        Path | None, option("--out", "Output file, .csv or .parquet, with an empty column class to fill in.")
-    ] = None,
+    out: Annotated[Path | None, option("Output file, .csv or .parquet, with an empty column class to fill in.")] = None,
     seed: DrawingSeed = 0,
     method: OwnMethod = None,
     device: Device = "auto",
     data_dir: DataDir = None,
     *,
-    resources: FolderResources,
+    resources: FolderOptions,
 ) -> Answer:
     """Suggest nodes to label next, with reasons; fill in the column class and pass the file to `graphfcl learn`."""
-    from graphfcl.active import strategy_from
-    from graphfcl.production import GraphClassifier
-    from graphfcl.production.changes.written_tables import refuse_unwritable, write_table
-    from graphfcl.production.labelling.suggestions import suggestion_table
-
-    _refuse_unused(model, graph, method, device, data_dir, resources)
-    refuse_unwritable(out, "suggestions")
-    name = strategy_from(strategy).name
-    suggestions: Sequence[Suggestion]
+    of_models = [*resources.given(), *["--method"] * (method is not None), *["--device"] * (device != "auto")]
+    if model is None and graph is None:
+        raise InputError(ONE_OF_TWO)
+    if model is None and of_models:
+        raise InputError(f"--graph has no use for {of_models[0]}: leave it out.")
+    if model is not None and data_dir is not None:
+        raise InputError("--model has no use for --data-dir: leave it out.")
+    production.refuse_unwritable(out, "suggestions")
+    name = active.strategy_from(strategy).name
     if model is None:
-        suggestions = _suggest_without_model(graph or "", data_dir, budget, name, seed)
+        loaded, _ = datasets.load_dataset(graph or "", data_dir=data_dir)
+        say_notes(loaded)
+        suggestions = production.suggest_for_graph(loaded, budget, strategy=name, seed=seed)
     else:
         import_method(method, model)
-        use = resources.use_at(None if graph is None else Path(graph))
-        classifier = compute_scores(GraphClassifier.load(model, device=requested_device(device), use=use))
+        use = resources.use(None if graph is None else Path(graph))
+        classifier = compute_scores(production.ModelFolder(model, use).load(device=requested_device(device)))
         if graph is not None and not classifier.has_graph_folder:
             raise InputError(ONE_OF_TWO)
         suggestions = classifier.suggest(budget, strategy=name, seed=seed)
     if out is not None:
-        write_table(out, suggestion_table(suggestions), "suggestions")
+        production.write_table(out, production.suggestion_table(suggestions), "suggestions")
 
     def show() -> None:
         _print_suggestions(suggestions)
         if out is not None:
-            say(
-                f"Wrote {len(suggestions):,} nodes to {out}: fill in the column class, and give it to `graphfcl learn`."
-            )
+            count = f"{len(suggestions):,} nodes"
+            say(f"Wrote {count} to {out}: fill in the column class, and give it to `graphfcl learn`.")
 
     return Answer([each.as_json() for each in suggestions], show)
 
 
-def _suggest_without_model(
-    graph: str, data_dir: Path | None, budget: int, strategy: str, seed: int
-) -> "Sequence[Suggestion]":
-    from graphfcl.datasets import load_dataset
-    from graphfcl.production.labelling.suggestions import suggest_for_graph
-
-    loaded, _ = load_dataset(graph, data_dir=data_dir)
-    say_notes(loaded)
-    return suggest_for_graph(loaded, budget, strategy=strategy, seed=seed)
-
-
-def _refuse_unused(
-    model: Path | None,
-    graph: str | None,
-    method: str | None,
-    device: str,
-    data_dir: Path | None,
-    resources: FolderResources,
-) -> None:
-    """Refuse an option that would change nothing."""
-    if model is None and graph is None:
-        raise InputError(ONE_OF_TWO)
-    if model is not None and data_dir is not None:
-        raise InputError("--model has no use for --data-dir: leave it out.")
-    given = {"--method": method is not None, "--device": device != "auto", "--backend": resources.backend != "local"}
-    given |= {f"--{name}": getattr(resources, name) is not None for name in ("memory", "work", "workers")}
-    for flag, is_given in given.items():
-        if model is None and is_given:
-            raise InputError(f"--graph has no use for {flag}: leave it out.")
-
-
-def _print_suggestions(suggestions: "Sequence[Suggestion]") -> None:
+def _print_suggestions(suggestions: "Sequence[production.Suggestion]") -> None:
     if not suggestions:
         say(NOTHING_TO_ASK)
         return
@@ -135,21 +95,16 @@ def _print_suggestions(suggestions: "Sequence[Suggestion]") -> None:
 @answers
 def groups(
     options: ChangeOptions,
-    count: Annotated[int, option("--count", "Maximum number of groups.", min=1)] = 5,
+    count: Annotated[int, option("Maximum number of groups.", min=1)] = 5,
     name: Annotated[
-        list[str] | None,
-        option("--name", "Learn a group as a class, such as 2=gardening; repeatable. Requires --version."),
+        list[str] | None, option("Learn a group as a class, such as 2=gardening; repeatable. Requires --version.")
     ] = None,
-    version: Annotated[
-        int | None, option("--version", "With --name: the version for which the groups were listed.")
-    ] = None,
-    by: Annotated[str, option("--by", "With --name: who named the group; stored with the labels.")] = "",
-    out: Annotated[Path | None, option("--out", "Output file for the members of the groups, .csv or .parquet.")] = None,
+    version: Annotated[int | None, option("With --name: the version for which the groups were listed.")] = None,
+    by: Annotated[str, option("With --name: who named the group; stored with the labels.")] = "",
+    out: Annotated[Path | None, option("Output file for the members of the groups, .csv or .parquet.")] = None,
     seed: DrawingSeed = 0,
 ) -> Answer:
     """Find groups of similar nodes that look like none of the known classes; name one to learn it."""
-    from graphfcl.production.changes.written_tables import refuse_unwritable
-
     if name:
         if out is not None:
             raise InputError("--name teaches groups and lists none: leave out --out.")
@@ -158,17 +113,19 @@ def groups(
                 "--name needs --version: a number means a group of one version, and `graphfcl groups` says of which."
             )
         names = _names(name)
-        with options.edit() as classifier:
+
+        def learn(classifier: "production.GraphClassifier") -> None:
             _refuse_other_version(version, classifier.version)
             listed = classifier.groups(max(count, *names), seed=seed)
             for number, class_name in names.items():
                 classifier.name_group(_numbered(listed, number), class_name, by=by)
-        return changed(classifier, options.model)
+
+        return options.change(learn)
     if version is not None:
         raise InputError("--version belongs to --name: groups are listed for the newest version.")
     if by:
         raise InputError("--by belongs to --name: it says who names a group.")
-    refuse_unwritable(out, "groups")
+    production.refuse_unwritable(out, "groups")
     classifier = compute_scores(options.load(device=options.device))
     listed = classifier.groups(count, seed=seed)
     if out is not None:
@@ -203,7 +160,7 @@ def _refuse_other_version(listed: int, current: int | None) -> None:
         )
 
 
-def _numbered(groups: "Sequence[Group]", number: int) -> "Group":
+def _numbered(groups: "Sequence[production.Group]", number: int) -> "production.Group":
     for group in groups:
         if group.number == number:
             return group
@@ -211,7 +168,7 @@ def _numbered(groups: "Sequence[Group]", number: int) -> "Group":
     raise InputError(f"there is no group {number}, {there}: `graphfcl groups` lists them; nothing was learned.")
 
 
-def _print_groups(listed: "Sequence[Group]", where: str) -> None:
+def _print_groups(listed: "Sequence[production.Group]", where: str) -> None:
     """where: the options that name the same groups again."""
     if not listed:
         say(NOTHING_UNKNOWN)
@@ -228,11 +185,10 @@ def _print_groups(listed: "Sequence[Group]", where: str) -> None:
     say(f"Teach one by its number: --name 1=CLASS {where}")
 
 
-def _write_members(out: Path, listed: "Sequence[Group]", version: int | None) -> None:
+def _write_members(out: Path, listed: "Sequence[production.Group]", version: int | None) -> None:
     import numpy as np
 
     from graphfcl.graph.ids import text_array
-    from graphfcl.production.changes.written_tables import write_table
 
     members = [(group, node) for group in listed for node in group.nodes]
     nodes = [node for _, node in members]
@@ -244,4 +200,4 @@ def _write_members(out: Path, listed: "Sequence[Group]", version: int | None) ->
         "typical": text_array(["yes" if node in group.typical else "no" for group, node in members]),
         "estimated_purity": text_array([f"{group.estimated_purity:.3f}" for group, _ in members]),
     }
-    write_table(out, columns, "groups")
+    production.write_table(out, columns, "groups")

@@ -5,12 +5,17 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
+import graphfcl.datasets as datasets
+import graphfcl.graph as graphs
+import graphfcl.graph.folder as graph_folders
+import graphfcl.methods as methods
+import graphfcl.production as production
 from graphfcl.cli.changes import NodeTable, entries_of, print_entries
-from graphfcl.cli.completion import graphs
+from graphfcl.cli.completion import graph_names
 from graphfcl.cli.on_disk import ComputeOptions, ModelOptions, import_method
 from graphfcl.cli.options import (
     DataDir,
@@ -26,13 +31,6 @@ from graphfcl.cli.options import (
 from graphfcl.cli.output import Answer, answers, print_table, say, say_notes, say_sentence
 from graphfcl.errors import InputError, counted
 
-if TYPE_CHECKING:
-    from graphfcl.graph.interfaces import AnyGraph
-    from graphfcl.production import ModelFolder
-    from graphfcl.production.changes.refitting import Comparison
-    from graphfcl.production.erasing import Erased
-    from graphfcl.production.model.card import ModelCard
-
 
 def _one_model(folder: Path | None, model: Path | None, verb: str) -> Path:
     """The model of a verb that takes it with or without --model."""
@@ -46,9 +44,7 @@ def _one_model(folder: Path | None, model: Path | None, verb: str) -> Path:
 @answers
 def history(folder: ModelArgument = None, model: ModelOption = None) -> Answer:
     """List all versions: what changed, when, from which nodes, and the accuracy on validation nodes."""
-    from graphfcl.production import ModelFolder
-
-    place = ModelFolder(_one_model(folder, model, "history"))
+    place = production.ModelFolder(_one_model(folder, model, "history"))
     entries = place.history()
 
     def show() -> None:
@@ -58,7 +54,7 @@ def history(folder: ModelArgument = None, model: ModelOption = None) -> Answer:
     return Answer(entries, show)
 
 
-def _print_hint(folder: "ModelFolder", entries: Sequence[dict[str, Any]]) -> None:
+def _print_hint(folder: "production.ModelFolder", entries: Sequence[dict[str, Any]]) -> None:
     """Print a line if the changes of a model call for a refit; other verbs report a folder that cannot be opened."""
     from graphfcl.production.model.info import signs_in_history, verdict
 
@@ -71,9 +67,7 @@ def _print_hint(folder: "ModelFolder", entries: Sequence[dict[str, Any]]) -> Non
 
 @answers
 def rollback(
-    version: Annotated[int, typer.Argument(help="Version to restore.")],
-    options: ComputeOptions,
-    wait: Wait = 60.0,
+    version: Annotated[int, typer.Argument(help="Version to restore.")], options: ComputeOptions, wait: Wait = 60.0
 ) -> Answer:
     """Restore an old version as the newest one."""
     folder = options.folder()
@@ -89,14 +83,10 @@ def rollback(
 
 @answers
 def prune(
-    model: Model,
-    keep: Annotated[int, option("--keep", "Number of newest versions to keep.", min=1)],
-    wait: Wait = 60.0,
+    model: Model, keep: Annotated[int, option("Number of newest versions to keep.", min=1)], wait: Wait = 60.0
 ) -> Answer:
     """Delete old versions and the files that only they need."""
-    from graphfcl.production import ModelFolder
-
-    done = ModelFolder(model).prune(keep, wait=wait)
+    done = production.ModelFolder(model).prune(keep, wait=wait)
     kept, removed = list(done.kept), list(done.versions)
     line = (
         f"Removed {len(removed):,} versions of {model} and {done.freed / 1e6:,.1f} MB; "
@@ -109,12 +99,10 @@ def prune(
 @answers
 def erase(nodes: NodeTable, options: ModelOptions, device: Device = "auto", wait: Wait = 60.0) -> Answer:
     """Delete nodes and everything stored about them from every version, irrevocably."""
-    from graphfcl.production.changes.user_tables import read_ids
-
     folder, columns = options.folder(), None
     with suppress(InputError):  # erasing reports what is wrong with the folder
         columns = folder.load().configuration.columns
-    done = folder.erase(read_ids(nodes, columns), wait=wait, device=usable_device(device))
+    done = folder.erase(production.read_ids(nodes, columns), wait=wait, device=usable_device(device))
     remains = _remains(done)
 
     def show() -> None:
@@ -127,7 +115,7 @@ def erase(nodes: NodeTable, options: ModelOptions, device: Device = "auto", wait
     return Answer({"model": str(options.model), **asdict(done), "remains": remains}, show)
 
 
-def _remains(done: "Erased") -> list[str]:
+def _remains(done: "production.Erased") -> list[str]:
     """What an erasure cannot take back, in sentences."""
     sentences = [f"{done.method}: what it knows of classes is as if these nodes had never been there."]
     if done.remembering:
@@ -168,9 +156,9 @@ def info(
     folder: ModelArgument = None,
     model: ModelOption = None,
     full: Annotated[
-        bool, option("--full", "Also count nodes that look unknown, even if that needs a forward pass.")
+        bool, option("Also count nodes that look unknown, even if that needs a forward pass.", flag="--full")
     ] = False,
-    markdown: Annotated[bool, option("--markdown", "Print the card as Markdown.")] = False,
+    markdown: Annotated[bool, option("Print the card as Markdown.", flag="--markdown")] = False,
     method: OwnMethod = None,
     as_json: bool = False,
 ) -> Answer:
@@ -179,11 +167,10 @@ def info(
     if markdown and as_json:
         raise InputError("--markdown and --json are two forms of one card: keep one of them.")
     import_method(method, place)
-    from graphfcl.production import ModelFolder
-
-    card = ModelFolder(place).card()
+    model_folder = production.ModelFolder(place)
+    card = model_folder.card()
     if full:
-        card = replace(card, info=ModelFolder(place).info(full=True))
+        card = replace(card, info=model_folder.info(full=True))
 
     def show() -> None:
         if not markdown:
@@ -195,11 +182,9 @@ def info(
     return Answer(card.as_json(), show)
 
 
-def _print_card(card: "ModelCard", model: Path) -> None:
-    from graphfcl.production.model.card import CLASS_COLUMNS
-
+def _print_card(card: "production.ModelCard", model: Path) -> None:
     print_table(("model", str(model)), card.rows())
-    print_table(CLASS_COLUMNS, card.class_rows(), numbers=CLASS_COLUMNS[1:4])
+    print_table(production.CLASS_COLUMNS, card.class_rows(), numbers=production.CLASS_COLUMNS[1:4])
     signs = [(sign.what, sign.figure, sign.limit, "over" if sign.over else "") for sign in card.info.signs]
     print_table(("sign of age", "found", "limit", ""), signs)
     say_sentence(card.info.verdict)
@@ -211,12 +196,11 @@ def refit(
     graph: Annotated[
         str | None,
         option(
-            "--graph",
             "Use this graph, which must have the same node ids: a name or a path (default: the model's graph).",
-            graphs,
+            graph_names,
         ),
     ] = None,
-    anyway: Annotated[bool, option("--anyway", "Replace the model even if the new one is not better.")] = False,
+    anyway: Annotated[bool, option("Replace the model even if the new one is not better.", flag="--anyway")] = False,
     method: OwnMethod = None,
     device: Device = "auto",
     wait: Wait = 60.0,
@@ -224,21 +208,15 @@ def refit(
 ) -> Answer:
     """Train again on the current graph and labels; keep the new model if it is better on held-out nodes."""
     import_method(method, model)
-    from graphfcl.datasets import load_dataset
-    from graphfcl.graph.folder import is_graph_folder
-    from graphfcl.methods.progress import ProgressBars
-    from graphfcl.production import ModelFolder
-    from graphfcl.production.graph.place import graph_at
-
-    folder = ModelFolder(model)
+    folder = production.ModelFolder(model)
     before = folder.current()
-    loaded: AnyGraph | None = None
-    if graph is not None and is_graph_folder(graph) and folder.load().has_graph_folder:
-        loaded = graph_at(Path(graph))
+    loaded: graphs.AnyGraph | None = None
+    if graph is not None and graph_folders.is_graph_folder(graph) and folder.load().has_graph_folder:
+        loaded = production.graph_at(Path(graph))
     elif graph is not None:
-        loaded = load_dataset(graph, data_dir=data_dir)[0]
+        loaded = datasets.load_dataset(graph, data_dir=data_dir)[0]
         say_notes(loaded)
-    with ProgressBars() as bars:
+    with methods.ProgressBars() as bars:
         result = folder.refit(loaded, anyway=anyway, progress=bars, device=usable_device(device), wait=wait)
     number = folder.current()
 
@@ -254,7 +232,7 @@ def refit(
     return Answer({"model": str(model), "version": number, **result.as_json()}, show)
 
 
-def _print_comparison(comparison: "Comparison") -> None:
+def _print_comparison(comparison: "production.Comparison") -> None:
     """Print the recall of each class before and after."""
     rows = [
         (each.name, f"{100 * each.before:.1f}", f"{100 * each.after:.1f}", f"{each.nodes:,}")

@@ -13,6 +13,7 @@ from graphfcl.methods.learner import (
     Progress as Progress,
     Tensors as Tensors,
 )
+from graphfcl.methods.progress import ProgressBars as ProgressBars
 from graphfcl.methods.registry import (
     GROUPS as GROUPS,
     LEARNERS as LEARNERS,
