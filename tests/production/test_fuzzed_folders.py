@@ -27,7 +27,6 @@ from graphfcl import (
 from graphfcl.graph.folder import write_folder
 from graphfcl.service.metrics import Metrics
 from graphfcl.service.security import Limits
-from graphfcl.service.snapshots import Snapshots
 from graphfcl.service.writer import Writer
 from tests.fuzzing.formats import CopiedFormat, Format, GraphCopy, ModelFormat, Operations, StreamCopy
 from tests.fuzzing.fuzzer import holes
@@ -74,7 +73,7 @@ def of_model(path: Path, nodes: list[Any]) -> Operations:
 
     def serve() -> None:
         try:
-            Writer(path, Snapshots(), Metrics(), Limits()).start()
+            Writer(path, Metrics(), Limits()).start()
         except InputError as error:
             if "cannot be loaded" in str(error):
                 raise AssertionError("an error that is not ours is behind it") from error

@@ -7,12 +7,10 @@ from typing import Any
 
 from graphfcl import InputError
 from graphfcl.service.background import QUESTIONS, Background
-from graphfcl.service.snapshots import Snapshots
 
 
-def snapshots(version: int) -> Any:
-    model = SimpleNamespace(write_cache=lambda: None)
-    return SimpleNamespace(current=SimpleNamespace(version=version, model=model))
+def snapshot_of(version: int) -> Any:
+    return SimpleNamespace(version=version, model=SimpleNamespace(write_cache=lambda: None))
 
 
 def until(met: Callable[[], Any]) -> Any:
@@ -24,9 +22,8 @@ def until(met: Callable[[], Any]) -> Any:
 
 
 def test_a_question_is_answered_for_each_version() -> None:
-    held: Any = snapshots(1)
-    background = Background(held, SimpleNamespace(follow=lambda: False, busy=False))  # type: ignore[arg-type]
-    assert Snapshots().newest is None
+    writer: Any = SimpleNamespace(current=snapshot_of(1), follow=lambda: False, busy=False)
+    background = Background(writer)
     background.start()
     seen = []
 
@@ -35,12 +32,12 @@ def test_a_question_is_answered_for_each_version() -> None:
         return 10 * snapshot.version
 
     def ask() -> Any:
-        return background.find(("tens",), compute, held.current)
+        return background.find(("tens",), compute, writer.current)
 
     assert ask() is None
     assert until(ask).value == 10
     assert ask().version == 1
-    held.current = snapshots(2).current
+    writer.current = snapshot_of(2)
     background.changed()
     assert until(lambda: background.computed(("tens",), 2)) == 20, "without being asked"
     assert ask().value == 20
@@ -49,9 +46,9 @@ def test_a_question_is_answered_for_each_version() -> None:
     def fail(_: Any) -> None:
         raise InputError("what and why.")
 
-    assert background.find(("fails",), fail, held.current) is None
-    assert until(lambda: background.find(("fails",), fail, held.current)).error == "what and why."
+    assert background.find(("fails",), fail, writer.current) is None
+    assert until(lambda: background.find(("fails",), fail, writer.current)).error == "what and why."
     for number in range(QUESTIONS):
-        background.find(("other", number), compute, held.current)
+        background.find(("other", number), compute, writer.current)
     assert background.computed(("tens",), 2) is None, "old questions are forgotten"
     background.stop()

@@ -17,7 +17,6 @@ import pytest
 from graphfcl import GraphClassifier, ModelFolder
 from graphfcl.service.metrics import Metrics
 from graphfcl.service.security import Limits
-from graphfcl.service.snapshots import Snapshots
 from graphfcl.service.writer import Writer
 from tests.cli.command import graphfcl_inside
 from tests.production.crafting import CraftedFolder, opened
@@ -119,8 +118,7 @@ def test_a_damaged_version_of_another_process(
 def test_an_error_that_was_not_foreseen_is_logged_once(
     folder: Path, free: list[str], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    snapshots = Snapshots()
-    writer = Writer(folder, snapshots, Metrics(), Limits())
+    writer = Writer(folder, Metrics(), Limits())
     writer.start()
     with ModelFolder(folder).editing(write_cache=False) as model:
         model.learn({"foreign": [free[0]]})
@@ -134,6 +132,6 @@ def test_an_error_that_was_not_foreseen_is_logged_once(
             assert not writer.follow()
     assert len(caplog.records) == 1
     assert "version 2 is damaged, it cannot be loaded (AxisError: no such axis)" in caplog.text
-    assert snapshots.current.version == 1
+    assert writer.current.version == 1
     assert writer.follow(), "what can be loaded later is loaded"
-    assert snapshots.trouble is None
+    assert writer.trouble is None

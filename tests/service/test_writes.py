@@ -11,7 +11,7 @@ from graphfcl.production.store import parts
 from graphfcl.service.metrics import Metrics
 from graphfcl.service.problems import Problem
 from graphfcl.service.security import Limits
-from graphfcl.service.snapshots import Snapshot, Snapshots
+from graphfcl.service.snapshots import Snapshot
 from graphfcl.service.writer import ChangeRequest, Writer
 from tests.cli.command import graphfcl_inside
 from tests.production.crafting import opened
@@ -110,8 +110,7 @@ def test_numbers_as_large_as_can_be(server: Client, free: list[str]) -> None:
 
 
 def test_what_no_version_can_hold(folder: Path, free: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    snapshots = Snapshots()
-    writer = Writer(folder, snapshots, Metrics(), Limits())
+    writer = Writer(folder, Metrics(), Limits())
     writer.start()
     monkeypatch.setattr(parts, "LARGEST_PART", 10)
     monkeypatch.setattr(Versions, "refuse_missing_chunks", lambda *_: None)  # reads parts too
@@ -121,7 +120,7 @@ def test_what_no_version_can_hold(folder: Path, free: list[str], monkeypatch: py
 
     with pytest.raises(Problem) as found:
         writer.change(ChangeRequest("hash"), apply)
-    assert (found.value.status, snapshots.trouble) == (422, None)
+    assert (found.value.status, writer.trouble) == (422, None)
     assert "cannot be kept" in found.value.detail
     assert ModelFolder(folder).current() == 1
 

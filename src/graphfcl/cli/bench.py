@@ -10,24 +10,13 @@ from typing import Annotated, Any
 
 import typer
 
+import graphfcl.cli.options as opts
 import graphfcl.datasets as datasets
 import graphfcl.experiments as experiments
 import graphfcl.methods as methods
 import graphfcl.report as report
 from graphfcl.cli.completion import choices, graph_names, listed, method_names
-from graphfcl.cli.options import (
-    PROTOCOLS,
-    BackendOptions,
-    DataDir,
-    Device,
-    OptionGroup,
-    StandardiseOption,
-    TrackOption,
-    option,
-    refuse_file,
-    strategy_name,
-    usable_device,
-)
+from graphfcl.cli.options import option
 from graphfcl.cli.output import Answer, answers, print_table, say
 from graphfcl.defaults import ACTIVE_METHODS
 from graphfcl.errors import InputError, did_you_mean
@@ -55,7 +44,7 @@ EVERY = 30.0  # seconds between two lines of progress without a terminal
 
 
 @dataclass(frozen=True)
-class GridOptions(OptionGroup):
+class GridOptions(opts.OptionGroup):
     """Which cells to run; None where an option was not given."""
 
     graph: Annotated[
@@ -88,10 +77,11 @@ class GridOptions(OptionGroup):
     protocol: Annotated[
         str | None,
         option(
-            "Evaluation protocol: strict or paper (default: both for table2, otherwise strict).", choices(*PROTOCOLS)
+            "Evaluation protocol: strict or paper (default: both for table2, otherwise strict).",
+            choices(*opts.PROTOCOLS),
         ),
     ] = None
-    track: TrackOption = None
+    track: opts.TrackOption = None
     way: Annotated[
         str | None, option("New classes per session (N); for sweep a list such as 1,2,3,5 (default: set by the graph).")
     ] = None
@@ -102,7 +92,7 @@ class GridOptions(OptionGroup):
     sessions: Annotated[
         int | None, option("Number of sessions (T); for embed, the session to plot (default: all).")
     ] = None
-    standardise: StandardiseOption = None
+    standardise: opts.StandardiseOption = None
 
     def graphs(self) -> list[str]:
         """The graphs that were named."""
@@ -119,7 +109,7 @@ class GridOptions(OptionGroup):
 class WorkOptions:
     """Where and with how many processes cells run."""
 
-    device: Device = "auto"
+    device: opts.Device = "auto"
     jobs: Annotated[int | None, option("Number of cells to run at once (default: 1; 8 on a GPU).", min=1)] = None
     threads: Annotated[int | None, option("Threads per process (default: usable cores divided by --jobs).", min=1)] = (
         None
@@ -129,7 +119,7 @@ class WorkOptions:
     ] = 1.0
     out: Annotated[Path, option("Folder for results; it may hold several grids.")] = Path("runs/bench")
     retry_failed: Annotated[bool, option("Run failed cells again.", flag="--retry-failed")] = False
-    data_dir: DataDir = None
+    data_dir: opts.DataDir = None
 
 
 @answers
@@ -143,11 +133,11 @@ def bench(
     ],
     options: GridOptions,
     work: WorkOptions,
-    engine: BackendOptions,
+    engine: opts.BackendOptions,
 ) -> Answer:
     """Run the paper's evaluation or your own grid; an interrupted run continues where it stopped."""
     _refuse_unused(what, options.given())
-    refuse_file(work.out, "--out")
+    opts.refuse_file(work.out, "--out")
     if what == "table1":
         return _table1(options.graphs(), work.data_dir, work.out)
     tasks = engine.tasks(work.jobs or 1, folder=work.out / "state" / "submitit")
@@ -155,7 +145,7 @@ def bench(
     folder = datasets.data_folder(work.data_dir)
     graphs = _check(grid, folder)
     here = tasks.backend == "local"
-    on = usable_device(work.device) if here or work.device == "auto" else work.device
+    on = opts.usable_device(work.device) if here or work.device == "auto" else work.device
     count = work.jobs or (min(8, usable_cores()) if on.startswith("cuda") and here else 1)
     place = on if here else f"{on} of {tasks.backend}"
     print(f"{grid.name}: {len(grid.cells)} cells, {count} at a time on {place}, in {work.out}")
@@ -273,7 +263,7 @@ def _grid(what: str, options: GridOptions) -> "experiments.Grid":
     if what == "embed":
         return paper_grids.embed(graphs, _joined(named or paper_grids.COMPARED, own), rules)
     if what == "active":
-        strategies = [strategy_name(name, f"--strategies {name}") for name in _listed(options.strategies)]
+        strategies = [opts.strategy_name(name, f"--strategies {name}") for name in _listed(options.strategies)]
         named = _joined(named or (ACTIVE_METHODS if own else ()), own)
         return paper_grids.active(options.graphs(), named, strategies, options.seeds, rules)
     kinds = paper_grids.KINDS

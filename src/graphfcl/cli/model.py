@@ -10,23 +10,14 @@ from typing import Annotated, Any
 
 import typer
 
+import graphfcl.cli.options as opts
 import graphfcl.graph.folder as graph_folders
 import graphfcl.methods as methods
 import graphfcl.production as production
 from graphfcl.cli.changes import changed, listed_ids
 from graphfcl.cli.completion import graph_names, method_names
 from graphfcl.cli.on_disk import ComputeOptions, FolderOptions, ModelOptions, compute_scores
-from graphfcl.cli.options import (
-    GRAPH_HELP,
-    DataDir,
-    Device,
-    Seed,
-    Settings,
-    option,
-    requested_device,
-    settings_from_options,
-    with_option_groups,
-)
+from graphfcl.cli.options import option
 from graphfcl.cli.output import Answer, Rows, answers, print_table, say, say_notes, tell
 from graphfcl.defaults import MODEL_METHOD
 from graphfcl.errors import InputError, counted
@@ -48,14 +39,14 @@ class FitOptions:
     shot: Annotated[
         int, option("Number of labelled nodes to expect per new class; training simulates such sessions.", min=1)
     ] = 5
-    seed: Seed = 0
+    seed: opts.Seed = 0
     max_loss: Annotated[float, option("Warn if a change costs older classes more balanced accuracy than this.")] = 0.05
     standardise: Annotated[bool, option("Scale dense features to mean 0 and standard deviation 1.")] = True
 
 
 @answers
 def fit(
-    graph: Annotated[str, option(GRAPH_HELP, graph_names)],
+    graph: Annotated[str, option(opts.GRAPH_HELP, graph_names)],
     model: Annotated[Path, option("Model folder to create.")],
     hide_classes: Annotated[
         str | None, option("Treat the nodes of these classes as unlabelled; separate names by commas.")
@@ -63,13 +54,13 @@ def fit(
     method: Annotated[
         str, option("Method: a name from `graphfcl methods`, or your own as module:Class.", method_names)
     ] = MODEL_METHOD,
-    settings: Settings = None,
+    settings: opts.Settings = None,
     resume: Annotated[bool, option("Continue a fit that was interrupted.", flag="--resume")] = False,
     *,
     options: FitOptions,
-    device: Device = "auto",
+    device: opts.Device = "auto",
     wait: Annotated[float, option("Seconds to wait while another process creates a model there.", min=0)] = 0.0,
-    data_dir: DataDir = None,
+    data_dir: opts.DataDir = None,
     large: FolderOptions,
 ) -> Answer:
     """Train a model on all labelled nodes of a graph and save it as a model folder."""
@@ -90,8 +81,10 @@ def fit(
         if graph_folders.is_graph_folder(graph):
             checkpoints.work = IN_MEMORY if loaded.work is None else str(loaded.work.absolute())
         say_notes(loaded)
-        parameters = settings_from_options(settings)
-        classifier = production.GraphClassifier(name, parameters, **asdict(options), device=requested_device(device))
+        parameters = opts.settings_from_options(settings)
+        classifier = production.GraphClassifier(
+            name, parameters, **asdict(options), device=opts.requested_device(device)
+        )
         with methods.ProgressBars() as bars:
             classifier.fit(loaded, hide_classes=hidden, progress=bars, checkpoints=checkpoints)
         keep(classifier)
@@ -140,7 +133,7 @@ def predict(
         option("Also output a set of classes that contains the true class with this probability, such as 0.9."),
     ] = None,
     version: Version = None,
-    device: Device = "auto",
+    device: opts.Device = "auto",
     as_json: bool = False,
 ) -> Answer:
     """Predict the classes of nodes: node, class, probability, unknown_score, unknown."""
@@ -176,7 +169,7 @@ def explain(
     return Answer(explanation, lambda: _print_explanation(explanation))
 
 
-@with_option_groups
+@opts.with_option_groups
 def serve(
     options: ComputeOptions,
     host: Annotated[str, option("Address to listen on; 0.0.0.0 listens on all.")] = "127.0.0.1",
@@ -187,7 +180,7 @@ def serve(
     allow_host: Annotated[
         list[str] | None, option("Further host name under which the service may be reached; repeatable.")
     ] = None,
-    device: Device = "auto",
+    device: opts.Device = "auto",
 ) -> None:
     """Serve a model over HTTP, with a web page for labelling."""
     missing = [name for name in ("fastapi", "uvicorn") if find_spec(name) is None]
@@ -203,7 +196,7 @@ def serve(
         with redirect_stdout(sys.stderr):  # the first line of the output is the address
             compute_scores(folder.load())
     try:
-        serve(options.model, address, token_file, device=requested_device(device), use=options.folder_use())
+        serve(options.model, address, token_file, device=opts.requested_device(device), use=options.folder_use())
     except KeyboardInterrupt:
         raise typer.Exit from None
 

@@ -5,22 +5,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
+import graphfcl.cli.options as opts
 import graphfcl.datasets as datasets
 import graphfcl.graph as graphs
 import graphfcl.graph.folder as graph_folders
 import graphfcl.methods as methods
 import graphfcl.production as production
 import graphfcl.stream as streams
-from graphfcl.cli.options import (
-    BackendOptions,
-    GraphPlace,
-    Model,
-    OptionGroup,
-    OwnMethod,
-    option,
-    refuse_file,
-    requested_device,
-)
+from graphfcl.cli.options import option
 from graphfcl.cli.output import say, tell
 from graphfcl.errors import InputError
 from graphfcl.runtime.cores import usable_cores
@@ -30,7 +22,7 @@ from graphfcl.runtime.resources import Resources
 
 
 @dataclass(frozen=True)
-class FolderOptions(BackendOptions):
+class FolderOptions(opts.BackendOptions):
     """Resources to compute on a graph folder; a model stores all but the backend."""
 
     memory: Annotated[
@@ -79,7 +71,7 @@ class FolderOptions(BackendOptions):
 
     def refuse_unusable_work(self) -> None:
         """Refuse a work folder that cannot be made, before anything else is written."""
-        refuse_file(self.work, "--work")
+        opts.refuse_file(self.work, "--work")
         if self.work is not None:
             need_folder(self.work, "--work")
 
@@ -90,12 +82,12 @@ class FolderOptions(BackendOptions):
 
 
 @dataclass(frozen=True)
-class ModelOptions(OptionGroup):
+class ModelOptions(opts.OptionGroup):
     """A model folder."""
 
-    model: Model
-    method: OwnMethod = None
-    graph: GraphPlace = None
+    model: opts.Model
+    method: opts.OwnMethod = None
+    graph: opts.GraphPlace = None
 
     def folder_use(self) -> "production.FolderUse":
         """Where the graph folder of the model is and what may be used to compute on it, if it changed."""
@@ -108,7 +100,7 @@ class ModelOptions(OptionGroup):
 
     def load(self, version: int | None = None, device: str = "cpu") -> "production.GraphClassifier":
         """Load a version of the model, the newest by default."""
-        return self.folder().load(version, device=requested_device(device))
+        return self.folder().load(version, device=opts.requested_device(device))
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 import typer
 
+import graphfcl.cli.options as opts
 import graphfcl.experiments as experiments
 import graphfcl.graph as graphs
 import graphfcl.methods as methods
@@ -18,21 +19,7 @@ import graphfcl.report as report
 import graphfcl.stream as streams
 from graphfcl.cli.completion import graph_names, method_names
 from graphfcl.cli.on_disk import FolderOptions
-from graphfcl.cli.options import (
-    GRAPH_HELP,
-    STRATEGIES,
-    DataDir,
-    Device,
-    Seed,
-    Settings,
-    StreamOptions,
-    option,
-    refuse_file,
-    requested_device,
-    settings_from_options,
-    strategy_name,
-    usable_device,
-)
+from graphfcl.cli.options import option
 from graphfcl.cli.output import Answer, answers, print_table, say, say_notes
 from graphfcl.defaults import MODEL_METHOD, RUN_METHOD, STRATEGY
 from graphfcl.errors import InputError, did_you_mean
@@ -62,7 +49,7 @@ RunStrategy = Annotated[
     option(
         "With --track active: strategy that selects the nodes to label; write your own as module:Class "
         "(default: auto).",
-        STRATEGIES,
+        opts.STRATEGIES,
     ),
 ]
 
@@ -71,25 +58,25 @@ RunStrategy = Annotated[
 class RunOptions:
     """Where a run computes and writes."""
 
-    device: Device = "auto"
+    device: opts.Device = "auto"
     out: Annotated[Path | None, option("Folder for results (default: a new folder in runs/).")] = None
     encoders: Annotated[
         Path | None, option("Folder for pre-trained encoders, shared by all methods (default: next to the results).")
     ] = None
     resume: Annotated[bool, option("Continue from the checkpoint in the folder.", flag="--resume")] = False
-    data_dir: DataDir = None
+    data_dir: opts.DataDir = None
 
 
 @answers
 def run_method(
     context: typer.Context,
     *,
-    graph: Annotated[str, option(GRAPH_HELP, graph_names)] = "debian",
+    graph: Annotated[str, option(opts.GRAPH_HELP, graph_names)] = "debian",
     method: RunMethod = RUN_METHOD,
     strategy: RunStrategy = None,
-    seed: Seed = 0,
-    rules: StreamOptions,
-    settings: Settings = None,
+    seed: opts.Seed = 0,
+    rules: opts.StreamOptions,
+    settings: opts.Settings = None,
     stream_file: Annotated[Path | None, option("Use a saved stream instead of drawing one.", flag="--stream")] = None,
     options: RunOptions,
     large: FolderOptions,
@@ -98,16 +85,16 @@ def run_method(
 
     --no-NAME switches the setting NAME of the method off, as --no-refit.
     """
-    refuse_file(options.out, "--out")
+    opts.refuse_file(options.out, "--out")
     named = methods.method_from(method)
     declared = [name for parameter in context.command.params for name in parameter.opts]
-    chosen = settings_from_options(settings)
+    chosen = opts.settings_from_options(settings)
     chosen |= switched_off(context.args, declared, named.name, named.settings_with({}))
     with ExitStack() as stack:
         loaded, default = large.load_graph(graph, options.data_dir, named.name, stack)
         say_notes(loaded)
         stream = _stream(loaded, default, seed, rules, stream_file)
-        on = usable_device(stream.graph.device_for(requested_device(options.device)))
+        on = opts.usable_device(stream.graph.device_for(opts.requested_device(options.device)))
         job = experiments.Run(stream, named.name, chosen, on, _strategy(strategy, stream))
         folder = options.out or Path("runs") / job.short_name()
         say(f"{named.name}{f' with {job.strategy}' if job.strategy else ''} on {stream!r}, device {on}")
@@ -138,11 +125,15 @@ def _strategy(text: str | None, stream: "streams.Stream") -> str:
             raise InputError("--strategy belongs to the track 'active': add --track active, or leave it out.")
         return ""
     text = text or STRATEGY
-    return strategy_name(text, f"--strategy {text}")
+    return opts.strategy_name(text, f"--strategy {text}")
 
 
 def _stream(
-    graph: "graphs.AnyGraph", default: "streams.Protocol | None", seed: int, rules: StreamOptions, saved: Path | None
+    graph: "graphs.AnyGraph",
+    default: "streams.Protocol | None",
+    seed: int,
+    rules: opts.StreamOptions,
+    saved: Path | None,
 ) -> "streams.Stream":
     """The stream that the options describe, or a saved one."""
     changes = rules.changes()

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+import graphfcl.cli.options as opts
 import graphfcl.datasets as datasets
 import graphfcl.graph as graphs
 import graphfcl.graph.folder as graph_folders
@@ -17,17 +18,7 @@ import graphfcl.production as production
 from graphfcl.cli.changes import NodeTable, entries_of, print_entries
 from graphfcl.cli.completion import graph_names
 from graphfcl.cli.on_disk import ComputeOptions, ModelOptions, import_method
-from graphfcl.cli.options import (
-    DataDir,
-    Device,
-    Model,
-    ModelArgument,
-    ModelOption,
-    OwnMethod,
-    Wait,
-    option,
-    usable_device,
-)
+from graphfcl.cli.options import option
 from graphfcl.cli.output import Answer, answers, print_table, say, say_notes, say_sentence
 from graphfcl.errors import InputError, counted
 
@@ -42,7 +33,7 @@ def _one_model(folder: Path | None, model: Path | None, verb: str) -> Path:
 
 
 @answers
-def history(folder: ModelArgument = None, model: ModelOption = None) -> Answer:
+def history(folder: opts.ModelArgument = None, model: opts.ModelOption = None) -> Answer:
     """List all versions: what changed, when, from which nodes, and the accuracy on validation nodes."""
     place = production.ModelFolder(_one_model(folder, model, "history"))
     entries = place.history()
@@ -67,7 +58,7 @@ def _print_hint(folder: "production.ModelFolder", entries: Sequence[dict[str, An
 
 @answers
 def rollback(
-    version: Annotated[int, typer.Argument(help="Version to restore.")], options: ComputeOptions, wait: Wait = 60.0
+    version: Annotated[int, typer.Argument(help="Version to restore.")], options: ComputeOptions, wait: opts.Wait = 60.0
 ) -> Answer:
     """Restore an old version as the newest one."""
     folder = options.folder()
@@ -83,7 +74,7 @@ def rollback(
 
 @answers
 def prune(
-    model: Model, keep: Annotated[int, option("Number of newest versions to keep.", min=1)], wait: Wait = 60.0
+    model: opts.Model, keep: Annotated[int, option("Number of newest versions to keep.", min=1)], wait: opts.Wait = 60.0
 ) -> Answer:
     """Delete old versions and the files that only they need."""
     done = production.ModelFolder(model).prune(keep, wait=wait)
@@ -97,12 +88,12 @@ def prune(
 
 
 @answers
-def erase(nodes: NodeTable, options: ModelOptions, device: Device = "auto", wait: Wait = 60.0) -> Answer:
+def erase(nodes: NodeTable, options: ModelOptions, device: opts.Device = "auto", wait: opts.Wait = 60.0) -> Answer:
     """Delete nodes and everything stored about them from every version, irrevocably."""
     folder, columns = options.folder(), None
     with suppress(InputError):  # erasing reports what is wrong with the folder
         columns = folder.load().configuration.columns
-    done = folder.erase(production.read_ids(nodes, columns), wait=wait, device=usable_device(device))
+    done = folder.erase(production.read_ids(nodes, columns), wait=wait, device=opts.usable_device(device))
     remains = _remains(done)
 
     def show() -> None:
@@ -153,13 +144,13 @@ def _versions(numbers: Sequence[int]) -> str:
 
 @answers
 def info(
-    folder: ModelArgument = None,
-    model: ModelOption = None,
+    folder: opts.ModelArgument = None,
+    model: opts.ModelOption = None,
     full: Annotated[
         bool, option("Also count nodes that look unknown, even if that needs a forward pass.", flag="--full")
     ] = False,
     markdown: Annotated[bool, option("Print the card as Markdown.", flag="--markdown")] = False,
-    method: OwnMethod = None,
+    method: opts.OwnMethod = None,
     as_json: bool = False,
 ) -> Answer:
     """Show a model card: classes, labels, accuracy, data, settings, version, size, and whether a refit is due."""
@@ -192,7 +183,7 @@ def _print_card(card: "production.ModelCard", model: Path) -> None:
 
 @answers
 def refit(
-    model: Model,
+    model: opts.Model,
     graph: Annotated[
         str | None,
         option(
@@ -201,10 +192,10 @@ def refit(
         ),
     ] = None,
     anyway: Annotated[bool, option("Replace the model even if the new one is not better.", flag="--anyway")] = False,
-    method: OwnMethod = None,
-    device: Device = "auto",
-    wait: Wait = 60.0,
-    data_dir: DataDir = None,
+    method: opts.OwnMethod = None,
+    device: opts.Device = "auto",
+    wait: opts.Wait = 60.0,
+    data_dir: opts.DataDir = None,
 ) -> Answer:
     """Train again on the current graph and labels; keep the new model if it is better on held-out nodes."""
     import_method(method, model)
@@ -217,7 +208,7 @@ def refit(
         loaded = datasets.load_dataset(graph, data_dir=data_dir)[0]
         say_notes(loaded)
     with methods.ProgressBars() as bars:
-        result = folder.refit(loaded, anyway=anyway, progress=bars, device=usable_device(device), wait=wait)
+        result = folder.refit(loaded, anyway=anyway, progress=bars, device=opts.usable_device(device), wait=wait)
     number = folder.current()
 
     def show() -> None:

@@ -5,7 +5,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from fastapi import FastAPI, Response
+from fastapi import Depends, FastAPI, Response
+from fastapi.security import HTTPBearer
 from starlette.middleware import Middleware
 
 from graphfcl.errors import InputError
@@ -15,22 +16,19 @@ from graphfcl.service.kserve import kserve_routes
 from graphfcl.service.metrics import TYPE, Metrics
 from graphfcl.service.problems import Problem, answer_with_problems
 from graphfcl.service.reads import read_routes
-from graphfcl.service.security import ASKING, LOOPBACK, OPEN, SAFE, Guard, Limits, Rules
+from graphfcl.service.security import LOOPBACK, Guard, Limits, Rules
 from graphfcl.service.service import Service, answered
-from graphfcl.service.snapshots import Snapshots
 from graphfcl.service.writer import Writer
 from graphfcl.service.writes import write_routes
 from graphfcl.version import __version__
 
+TOKEN = Depends(HTTPBearer(scheme_name="token", auto_error=False))  # for the description alone: the guard checks it
 STATIC = Path(__file__).parent / "static"
 KINDS = {
     ".html": "text/html; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",
     ".css": "text/css; charset=utf-8",
     ".svg": "image/svg+xml",
-    ".png": "image/png",
-    ".txt": "text/plain; charset=utf-8",
-    ".json": "application/json",
 }
 
 SCHEMA: dict[str, Any] = {
@@ -71,13 +69,13 @@ def make_app(
     too. token_for_reads: reading requires the token too. use: for a model on a graph folder, its place and resources,
     if they changed.
     """
-    limits, metrics, snapshots = limits or Limits(), Metrics(), Snapshots()
+    limits, metrics = limits or Limits(), Metrics()
     rules = Rules(token, token_for_reads, frozenset(name.lower() for name in hosts), any_address)
-    writer = Writer(Path(folder), snapshots, metrics, limits, device=device, use=use)
+    writer = Writer(Path(folder), metrics, limits, device=device, use=use)
     if not writer.versions.exists():
         raise InputError(f"{folder} holds no model: make one with `graphfcl fit --model {folder}`.")
     writer.start()
-    service = Service(snapshots, writer, Background(snapshots, writer), metrics, limits, rules)
+    service = Service(writer, Background(writer), metrics, limits, rules)
 
     @asynccontextmanager
     async def life(_: FastAPI) -> AsyncIterator[None]:
@@ -97,12 +95,14 @@ def make_app(
         middleware=[Middleware(Guard, rules=rules, limits=limits, metrics=metrics)],
     )
     answer_with_problems(app)
-    app.include_router(read_routes(service))
-    app.include_router(write_routes(service))
-    app.include_router(kserve_routes(service, Path(folder).resolve().name))
+    reading = [TOKEN] if token_for_reads else []
+    app.include_router(read_routes(service), dependencies=reading)
+    app.include_router(write_routes(service), dependencies=[TOKEN])
+    app.include_router(kserve_routes(service, Path(folder).resolve().name), dependencies=reading)
     _health_routes(app, service)
+    _metrics_route(app, service, reading)
     _page_routes(app)
-    _describe(app, token_for_reads=rules.reads)
+    _describe(app)
     return app
 
 
@@ -110,37 +110,43 @@ def _health_routes(app: FastAPI, service: Service) -> None:
     @app.get("/healthz", tags=["health"])
     async def healthz() -> Response:
         """Whether the process answers."""
-        return answered({"status": "ok"}, service.snapshots.current.version)
+        return answered({"status": "ok"}, service.writer.current.version)
 
     @app.get("/readyz", tags=["health"])
     async def readyz() -> Response:
         """Whether the folder is whole; while it is not, reads go on from the last version that was."""
-        snapshots = service.snapshots
-        if snapshots.trouble is None:
-            return answered({"status": "ready"}, snapshots.current.version)
-        raise service.not_ready()
+        return service.ready({"status": "ready"})
 
-    @app.get("/metrics", tags=["health"])
+    @app.get("/v2/health/live", tags=["kserve"])
+    async def live() -> Response:
+        """Whether the process answers."""
+        return answered({"live": True}, service.writer.current.version)
+
+    @app.get("/v2/health/ready", tags=["kserve"])
+    async def ready() -> Response:
+        """Whether the folder is whole."""
+        return service.ready({"ready": True})
+
+
+def _metrics_route(app: FastAPI, service: Service, reading: list[Any]) -> None:
+    @app.get("/metrics", tags=["health"], dependencies=reading)
     async def metrics() -> Response:
         """Metrics for Prometheus."""
-        snapshot = service.snapshots.current
+        snapshot = service.writer.current
         gauges = {
             "model_version": snapshot.version,
             "model_nodes": snapshot.graph.node_count,
             "model_classes": len(snapshot.classes),
-            "ready": int(service.snapshots.trouble is None),
+            "ready": int(service.writer.trouble is None),
             "waiting_changes": service.waiting,
         }
-        text = service.metrics.text(gauges)
-        return Response(text, media_type=TYPE)
+        return Response(service.metrics.text(gauges), media_type=TYPE)
 
 
 def _page_routes(app: FastAPI) -> None:
     """The page and its files, read once: no address can name another file."""
     files = {path.relative_to(STATIC).as_posix(): path for path in STATIC.rglob("*") if path.suffix in KINDS}
-    contents: dict[str, tuple[bytes, Any]] = {
-        name: (path.read_bytes(), KINDS[path.suffix]) for name, path in files.items()
-    }
+    contents = {name: (path.read_bytes(), KINDS[path.suffix]) for name, path in files.items()}
 
     def sent(name: str) -> Response:
         if name not in contents:
@@ -157,28 +163,13 @@ def _page_routes(app: FastAPI) -> None:
         return sent(name)
 
 
-def _describe(app: FastAPI, *, token_for_reads: bool) -> None:
-    """Add the schema of problems and the token to ``/openapi.json``."""
+def _describe(app: FastAPI) -> None:
+    """Add the schema of problems to ``/openapi.json``."""
     plain = app.openapi
 
     def openapi() -> dict[str, Any]:
-        if app.openapi_schema is None:
-            found = plain()
-            parts = found.setdefault("components", {})
-            schemas = parts.setdefault("schemas", {})
-            for name in ("HTTPValidationError", "ValidationError"):
-                schemas.pop(name, None)
-            schemas["Problem"] = SCHEMA
-            parts["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
-            for path, methods in found["paths"].items():
-                for method, route in methods.items():
-                    if _needs_token(method.upper(), path, token_for_reads):
-                        route["security"] = [{"token": []}]
-        return app.openapi_schema or {}
+        description = plain()
+        description["components"]["schemas"]["Problem"] = SCHEMA
+        return description
 
     app.openapi = openapi  # type: ignore[method-assign]
-
-
-def _needs_token(method: str, path: str, token_for_reads: bool) -> bool:
-    changes = method not in SAFE and not ASKING.fullmatch(path)
-    return changes or (token_for_reads and path not in OPEN)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from graphfcl.errors import GraphfclError
-from graphfcl.service.snapshots import Snapshot, Snapshots
+from graphfcl.service.snapshots import Snapshot
 from graphfcl.service.writer import Writer
 
 POLL = 0.5  # seconds between two looks at the folder
@@ -34,8 +34,8 @@ class Computed:
 class Background:
     """Computes answers to questions for the newest version, one at a time; overtaken versions are skipped."""
 
-    def __init__(self, snapshots: Snapshots, writer: Writer) -> None:
-        self._snapshots, self._writer = snapshots, writer
+    def __init__(self, writer: Writer) -> None:
+        self._writer = writer
         self._compute: dict[Question, Callable[[Snapshot], Any]] = {}
         self._results: dict[Question, Computed] = {}
         self._wanted: dict[Question, None] = {}  # still to be computed, oldest first
@@ -62,7 +62,7 @@ class Background:
 
     def changed(self) -> None:
         """A version was published: compute for it what was requested for the last one."""
-        version = self._snapshots.current.version
+        version = self._writer.current.version
         with self._lock:
             for question, requested in self._requested.items():
                 if requested >= version - 1:
@@ -105,7 +105,7 @@ class Background:
             self._wake.clear()
             while not self._stopping.is_set() and self._compute_next():
                 pass
-            version = self._snapshots.current.version
+            version = self._writer.current.version
             if version != last or self._writer.busy:
                 last, since = version, time.monotonic()
             if time.monotonic() - since > QUIET:
@@ -119,7 +119,7 @@ class Background:
                 return False
             del self._wanted[question]
             compute = self._compute[question]
-        snapshot = self._snapshots.current
+        snapshot = self._writer.current
         try:
             result = Computed(snapshot.version, compute(snapshot))
         except GraphfclError as error:
@@ -134,7 +134,7 @@ class Background:
 
     def _write_cache(self) -> None:
         """Store the scores for the next process that loads this version."""
-        snapshot = self._snapshots.current
+        snapshot = self._writer.current
         if self._cached == snapshot.version:
             return
         self._cached = snapshot.version

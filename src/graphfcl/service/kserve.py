@@ -37,32 +37,17 @@ def kserve_routes(service: Service, model_name: str) -> APIRouter:
         if sent_text(name) != model_name:
             raise Problem(404, f"there is no model {shown(sent_text(name))}: this service has {shown(model_name)}.")
 
-    def ready() -> Response:
-        if service.snapshots.trouble is not None:
-            raise service.not_ready()
-        return answered({"ready": True}, service.snapshots.current.version)
-
-    @routes.get("/health/live")
-    async def live() -> Response:
-        """Whether the process answers."""
-        return answered({"live": True}, service.snapshots.current.version)
-
-    @routes.get("/health/ready")
-    async def health_ready() -> Response:
-        """Whether the folder is whole."""
-        return ready()
-
     @routes.get("/models/{name}/ready")
     async def model_ready(name: str) -> Response:
         """Whether the model is ready: the same as the folder."""
         check(name)
-        return ready()
+        return service.ready({"ready": True})
 
     @routes.get("/models/{name}")
     async def metadata(name: str) -> Response:
         """Inputs and outputs of the model."""
         check(name)
-        version = service.snapshots.current.version
+        version = service.writer.current.version
         outputs = [{"name": output, "datatype": kind, "shape": [-1]} for output, kind in OUTPUTS.items()]
         facts = {"name": model_name, "versions": [str(version)], "platform": "graphfcl", "inputs": [INPUT]}
         return answered({**facts, "outputs": outputs}, version)
@@ -75,7 +60,7 @@ def kserve_routes(service: Service, model_name: str) -> APIRouter:
         if ids is None or ids.datatype != INPUT["datatype"] or ids.shape != [len(ids.data)]:
             raise Problem(422, "there must be an input 'ids' of datatype BYTES, with one axis as long as its data.")
         refuse_many(len(ids.data), service.limits.ids, "ids")
-        snapshot = service.snapshots.current
+        snapshot = service.writer.current
         refuse_unknown_ids(snapshot, ids.data)
         columns: dict[str, list[Any]] = prediction_columns(snapshot, ids.data)
         columns["classes"] = list(map(str, columns["classes"]))  # of datatype BYTES, integer classes too

@@ -40,8 +40,8 @@ def _model_routes(routes: APIRouter, service: Service) -> None:
     @routes.get("/model")
     async def model() -> Response:
         """What is served, and at which version."""
-        snapshot = service.snapshots.current
-        graph, trouble = snapshot.graph, service.snapshots.trouble
+        snapshot = service.writer.current
+        graph, trouble = snapshot.graph, service.writer.trouble
         return answered(
             {
                 **({} if trouble is None else {"warning": trouble}),
@@ -59,13 +59,13 @@ def _model_routes(routes: APIRouter, service: Service) -> None:
     @routes.get("/classes")
     def classes() -> Response:
         """All classes: labels, recall before and after the last change."""
-        snapshot = service.snapshots.current
+        snapshot = service.writer.current
         return answered({"classes": class_cards(snapshot)}, snapshot.version)
 
     @routes.get("/classes/{name}")
     def one_class(name: str) -> Response:
         """One class."""
-        snapshot, wanted = service.snapshots.current, sent_text(name)
+        snapshot, wanted = service.writer.current, sent_text(name)
         for card in class_cards(snapshot):
             if str(card["name"]) == wanted:
                 return answered(card, snapshot.version)
@@ -75,7 +75,7 @@ def _model_routes(routes: APIRouter, service: Service) -> None:
     def versions(limit: Limit = 100, before: int | None = None) -> Response:
         """What each version changed, the newest first. before: only versions below this one."""
         refuse_many(limit, service.limits.versions, "versions")
-        snapshot = service.snapshots.current
+        snapshot = service.writer.current
         listed = [change for change in reversed(snapshot.changes) if before is None or change.version < before]
         integers = snapshot.model.label_store_.integers
         return answered({"versions": [change.as_json(integers) for change in listed[:limit]]}, snapshot.version)
@@ -86,7 +86,7 @@ def _node_routes(routes: APIRouter, service: Service) -> None:
     def nodes(q: Annotated[str, Query(max_length=1000)] = "", limit: Limit = LISTED) -> Response:
         """Nodes whose id equals, starts with or contains a text."""
         refuse_many(limit, service.limits.nodes, "nodes")
-        snapshot = service.snapshots.current
+        snapshot = service.writer.current
         ids = snapshot.search.ids[snapshot.search.search(q, limit)]
         cards = [short_card(snapshot, row) for row in snapshot.graph.rows_of_ids(ids).tolist()]
         return answered({"nodes": cards}, snapshot.version)
@@ -94,27 +94,27 @@ def _node_routes(routes: APIRouter, service: Service) -> None:
     @routes.get("/nodes/{node}")
     async def node(node: str) -> Response:
         """One node: its label, the model's prediction, its features."""
-        snapshot = service.snapshots.current
+        snapshot = service.writer.current
         return answered(node_card(snapshot, row_of(snapshot, sent_text(node))), snapshot.version)
 
     @routes.get("/nodes/{node}/neighbours")
     def neighbours(node: str, limit: Limit = 150) -> Response:
         """The nodes around a node, with positions to draw them at."""
         refuse_many(limit, service.limits.nodes, "nodes")
-        snapshot = service.snapshots.current
+        snapshot = service.writer.current
         return answered(neighbours_card(snapshot, row_of(snapshot, sent_text(node)), limit), snapshot.version)
 
     @routes.get("/nodes/{node}/explanation")
     def explanation(node: str) -> Response:
         """Why a node gets its class."""
-        snapshot = service.snapshots.current
+        snapshot = service.writer.current
         return answered(explanation_card(snapshot, row_of(snapshot, sent_text(node))), snapshot.version)
 
     @routes.post("/predictions")
     def predictions(body: Ids) -> Response:
         """The classes of many nodes, in columns."""
         refuse_many(len(body.ids), service.limits.ids, "ids")
-        snapshot = service.snapshots.current
+        snapshot = service.writer.current
         refuse_unknown_ids(snapshot, body.ids)
         return answered(prediction_columns(snapshot, body.ids), snapshot.version)
 
@@ -122,7 +122,7 @@ def _node_routes(routes: APIRouter, service: Service) -> None:
     def measure_spread(body: Ids) -> Response:
         """Whether some nodes are diverse enough to teach a class from."""
         refuse_many(len(body.ids), service.limits.ids, "ids")
-        snapshot = service.snapshots.current
+        snapshot = service.writer.current
         refuse_unknown_ids(snapshot, body.ids)
         spread = snapshot.model.spread(body.ids)
         values = {"spread": float(spread.value), "alike": bool(spread.alike), "say": str(spread.say)}
@@ -157,7 +157,7 @@ def _queue_route(routes: APIRouter, service: Service) -> None:
         always those of this version. Pages with the same ``version`` and ``order_version`` are parts of one list.
         """
         refuse_many(limit, service.limits.nodes, "nodes")
-        snapshot = service.snapshots.current
+        snapshot = service.writer.current
         computed = service.background.find(("queue",), queue_order, snapshot)
         order = None if computed is None else computed.value  # none if it could not be computed
         rows = queued_rows(snapshot, simple_order(snapshot) if order is None else order)
@@ -174,7 +174,7 @@ def _computed(
     service: Service, question: Question, compute: Callable[[Snapshot], Any], cards: Callable[[Any], list[Any]]
 ) -> Response:
     """A result for this version; an empty list while it is being computed."""
-    snapshot = service.snapshots.current
+    snapshot = service.writer.current
     computed = service.background.find(question, compute, snapshot)
     if computed is None or computed.version != snapshot.version:
         return answered({"status": "computing", question[0]: []}, snapshot.version)

@@ -16,7 +16,7 @@ from graphfcl.service.background import Background
 from graphfcl.service.metrics import Metrics
 from graphfcl.service.problems import Problem, shown
 from graphfcl.service.security import Limits, Rules
-from graphfcl.service.snapshots import Snapshot, Snapshots
+from graphfcl.service.snapshots import Snapshot
 from graphfcl.service.writer import Apply, ChangeRequest, Writer
 
 Whole = Annotated[StrictInt, Field(ge=-(2**63), lt=2**63)]
@@ -95,9 +95,8 @@ class NewEdges(Body):
 
 @dataclass(eq=False)
 class Service:
-    """Snapshots for readers, one writer, background computations, metrics, limits and access rules."""
+    """One writer, whose snapshots readers take, background computations, metrics, limits and access rules."""
 
-    snapshots: Snapshots
     writer: Writer
     background: Background
     metrics: Metrics
@@ -106,14 +105,15 @@ class Service:
     waiting: int = 0  # changes that are running or waiting
     _changes: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, "graphfcl-write"))
 
-    def not_ready(self) -> Problem:
-        """What is wrong with the folder; without its path where a client may not have the token."""
-        warning = self.snapshots.trouble or ""
+    def ready(self, values: dict[str, Any]) -> Response:
+        """An answer if the folder is whole; otherwise what is wrong, without its path if reads need the token."""
+        version, warning = self.writer.current.version, self.writer.trouble
+        if warning is None:
+            return answered(values, version)
         if self.rules.reads:
             warning = "the model folder is damaged or cannot be read: /v1/model says more to whoever has the token."
-        version = self.snapshots.current.version
         more = f"Reads go on from version {version}, changes are refused."
-        return Problem(503, f"{warning} {more}", version=version, warning=warning)
+        raise Problem(503, f"{warning} {more}", version=version, warning=warning)
 
     async def change(self, request: ChangeRequest, apply: Apply) -> Response:
         """Change the model and answer with the new version."""

@@ -136,24 +136,6 @@ class Snapshot:
         return np.bincount(self.labels[self.labels >= 0], minlength=len(self.classes))
 
 
-class Snapshots:
-    """The snapshot that readers take, and what is wrong with the folder if something is."""
-
-    def __init__(self) -> None:
-        self.newest: Snapshot | None = None
-        self.trouble: str | None = None
-
-    @property
-    def current(self) -> Snapshot:
-        """The newest one; a request takes it once and works on it to the end."""
-        assert self.newest is not None, "the service was not started"
-        return self.newest
-
-    def publish(self, snapshot: Snapshot) -> None:
-        """Make a snapshot the current one."""
-        self.newest, self.trouble = snapshot, None
-
-
 @dataclass(frozen=True, eq=False)
 class Predictions:
     """probabilities: (r, classes). unknown_scores, unknown: (r,); an unknown node looks like none of the classes."""

@@ -23,13 +23,13 @@ from graphfcl.service.changes import ChangeLog, Completed, answer_to
 from graphfcl.service.metrics import Metrics
 from graphfcl.service.problems import Problem, shown
 from graphfcl.service.security import Limits
-from graphfcl.service.snapshots import Snapshot, Snapshots
+from graphfcl.service.snapshots import Snapshot
 
 CHECK_EVERY = 10.0  # seconds between two checks that all files of the version exist
 
 log = logging.getLogger("graphfcl.service")
 
-Apply = Callable[[GraphClassifier, Snapshot], None]
+Apply = Callable[[GraphClassifier, Snapshot], object]
 
 
 @dataclass(frozen=True)
@@ -52,13 +52,13 @@ class ChangeRequest:
 class Writer:
     """Makes changes one after the other and publishes a snapshot of each version.
 
-    device: where a learner computes. use: for a model on a graph folder, where that is and its resources.
+    device: where a learner computes. use: for a model on a graph folder, where that is and its resources. newest: the
+    snapshot of the newest version. trouble: what is wrong with the folder, None if nothing is.
     """
 
     def __init__(
         self,
         folder: Path,
-        snapshots: Snapshots,
         metrics: Metrics,
         limits: Limits,
         *,
@@ -66,11 +66,19 @@ class Writer:
         use: FolderUse = FolderUse(),  # noqa: B008  # it is frozen
     ) -> None:
         self.versions = Versions(folder, use)
-        self._snapshots, self._metrics, self._limits, self._device = snapshots, metrics, limits, device
+        self.newest: Snapshot | None = None
+        self.trouble: str | None = None
+        self._metrics, self._limits, self._device = metrics, limits, device
         self._log = ChangeLog(limits.keys)
         self._checked = 0.0  # when the files of the version were last checked
         self._logged: tuple[object, ...] = ()  # the pointer of the folder when damage was last logged
         self._lock = threading.Lock()  # held by whoever writes, or loads what another process wrote
+
+    @property
+    def current(self) -> Snapshot:
+        """What readers see; a request takes it once and works on it to the end."""
+        assert self.newest is not None, "the service was not started"
+        return self.newest
 
     # What other processes write
 
@@ -102,24 +110,24 @@ class Writer:
     def _note(self, error: Exception) -> None:
         """Report what is wrong with the folder to readers, and once per damaged version in the log."""
         trouble = str(error) if isinstance(error, GraphfclError | Damaged | OSError) else in_one_line(error)
-        self._snapshots.trouble = trouble
+        self.trouble = trouble
         try:
             pointer: object = self.versions.pointer()
         except InputError:
             pointer = None
         if self._logged != (pointer,):
             self._logged = (pointer,)
-            log.warning("%s Reads go on from version %d.", trouble, self._snapshots.current.version)
+            log.warning("%s Reads go on from version %d.", trouble, self.current.version)
 
     def _catch_up(self) -> bool:
         """Load the version that the folder shows; whether it is another one."""
         pointer = self._pointer()
-        if pointer != self._snapshots.current.pointer:
+        if pointer != self.current.pointer:
             self._load()
             return True
-        if self._snapshots.trouble is not None or time.monotonic() - self._checked > CHECK_EVERY:
+        if self.trouble is not None or time.monotonic() - self._checked > CHECK_EVERY:
             self.versions.refuse_missing_chunks(pointer[0])
-            self._snapshots.trouble, self._checked, self._logged = None, time.monotonic(), ()
+            self.trouble, self._checked, self._logged = None, time.monotonic(), ()
         return False
 
     def _pointer(self) -> tuple[int, str]:
@@ -140,7 +148,7 @@ class Writer:
 
     def _show(self, model: GraphClassifier, pointer: tuple[int, str]) -> None:
         """Publish a version that another process wrote."""
-        before = self._snapshots.newest
+        before = self.newest
         if before is None or pointer[0] <= before.version:  # nodes were erased, or the folder was replaced
             self._log = ChangeLog(self._limits.keys, model.label_store_.integers)
         self._log.read(self.versions, pointer[0])
@@ -148,8 +156,8 @@ class Writer:
 
     def _publish(self, model: GraphClassifier, pointer: tuple[int, str]) -> None:
         changes, recalls = self._log.changes, self._log.recalls
-        self._snapshots.publish(Snapshot.of(model, pointer, changes, recalls, self._snapshots.newest))
-        self._logged = ()
+        self.newest = Snapshot.of(model, pointer, changes, recalls, self.newest)
+        self.trouble, self._logged = None, ()
 
     # Changes
 
@@ -193,7 +201,7 @@ class Writer:
                 completed = None if request.key is None else self._log.completed.get(request.key)
                 if completed is not None:
                     return _repeated(request, completed)
-                snapshot = self._snapshots.current
+                snapshot = self.current
                 if request.version not in (None, snapshot.version):
                     raise stale(snapshot.version, request.version)
                 self.versions.refuse_missing_chunks(snapshot.version)
@@ -214,7 +222,7 @@ class Writer:
             raise Problem(503, str(error), headers={"Retry-After": "5"}) from error
         except (InputError, Damaged, OSError) as error:
             self._note(error)
-            version = self._snapshots.current.version
+            version = self.current.version
             raise Problem(503, f"{error} Reads go on from version {version}.", version=version) from error
 
 

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Callable, Sequence
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 from fastapi import APIRouter, Depends, Header, Request, Response
@@ -198,20 +198,12 @@ def _graph_routes(routes: APIRouter, service: Service) -> None:
         _refuse_dots(body.ids)
         refuse_many(len(body.ids), service.limits.labels, "ids")
 
-        def apply(model: GraphClassifier, _: Snapshot) -> None:
-            features: Any = body.features
-            if features and isinstance(features[0], list):
-                features = _matrix(features)
-            model.add_nodes(body.ids, features, texts=body.texts)
-
-        return await service.change(change, apply)
+        return await service.change(change, lambda model, _: model.add_nodes(body.ids, body.features, texts=body.texts))
 
     @routes.post("/edges")
     async def add_edges(change: Change, body: NewEdges) -> Response:
         """Add edges between existing nodes."""
         refuse_many(max(len(body.sources), len(body.targets)), service.limits.labels, "edges")
-        if not len(body.sources) == len(body.targets) == len(body.sources if body.weights is None else body.weights):
-            raise Problem(422, "sources, targets and weights must be of one length: an edge has one of each.")
 
         def apply(model: GraphClassifier, snapshot: Snapshot) -> None:
             refuse_unknown_ids(snapshot, [*body.sources, *body.targets])
@@ -227,10 +219,3 @@ def _graph_routes(routes: APIRouter, service: Service) -> None:
                 )
 
         return await service.change(change, apply)
-
-
-def _matrix(rows: list[Any]) -> np.ndarray:
-    """(n, d) features from lists of one length."""
-    if any(not isinstance(row, list) or len(row) != len(rows[0]) for row in rows):
-        raise Problem(422, "features: give every node a list of the same length, or every node {name: value}.")
-    return np.array(rows, dtype=np.float32)
