@@ -23,22 +23,7 @@ from graphfcl.errors import InputError, did_you_mean
 from graphfcl.runtime.cores import usable_cores
 
 KINDS = ("table1", "table2", "table3", "sweep", "embed", "active")
-UNUSED = {
-    "table1": [
-        "--methods",
-        "--method",
-        "--seeds",
-        "--protocol",
-        "--track",
-        "--way",
-        "--shot",
-        "--sessions",
-        "--standardise",
-    ],
-    "table3": ["--methods", "--method"],
-    "embed": ["--seeds"],
-    "active": ["--protocol", "--track"],
-}
+UNUSED = {"table3": ("--methods", "--method"), "embed": ("--seeds",), "active": ("--protocol", "--track")}
 FAILURES_SHOWN = 3
 EVERY = 30.0  # seconds between two lines of progress without a terminal
 
@@ -186,13 +171,8 @@ def _title(cell: Any) -> str:
     return f"{cell.dataset} {cell.row} seed {cell.seed}"
 
 
-@answers
-def write_report(folder: Annotated[Path, typer.Argument(help="A folder written by `bench --out`.")]) -> Answer:
+def _report(folder: Annotated[Path, typer.Argument(help="A folder written by `bench --out`.")]) -> Answer:
     """Write report.html (one self-contained page), tables.md and tables.tex into the folder."""
-    return _report(folder)
-
-
-def _report(folder: Path) -> Answer:
     files = [str(path) for path in report.write_page(folder)]
 
     def show() -> None:
@@ -202,12 +182,16 @@ def _report(folder: Path) -> Answer:
     return Answer({"files": files}, show)
 
 
+write_report = answers(_report)
+
+
 def _refuse_unused(what: str, flags: list[str]) -> None:
     """Refuse an option that a benchmark does not use."""
     described = [flag for flag in flags if flag != "--method"]
     if what.endswith(".toml") and described:
         raise InputError(f"a TOML file describes its whole grid: leave {described[0]} out.")
-    unused = [flag for flag in flags if flag in UNUSED.get(what, ()) or (flag == "--strategies" and what != "active")]
+    unused = [flag for flag in flags if flag in UNUSED.get(what, ()) or (what == "table1" and flag != "--graph")]
+    unused += ["--strategies"] if "--strategies" in flags and what != "active" else []
     if unused:
         raise InputError(f"{what} has no use for {unused[0]}: leave it out.")
 

@@ -12,7 +12,6 @@ import typer
 
 import graphfcl.cli.options as opts
 import graphfcl.experiments as experiments
-import graphfcl.graph as graphs
 import graphfcl.methods as methods
 import graphfcl.metrics as metrics
 import graphfcl.report as report
@@ -21,6 +20,7 @@ from graphfcl.cli.completion import graph_names, method_names
 from graphfcl.cli.on_disk import FolderOptions
 from graphfcl.cli.options import option
 from graphfcl.cli.output import Answer, answers, print_table, say, say_notes
+from graphfcl.cli.stream import drawn_or_saved
 from graphfcl.defaults import MODEL_METHOD, RUN_METHOD, STRATEGY
 from graphfcl.errors import InputError, did_you_mean
 
@@ -93,7 +93,7 @@ def run_method(
     with ExitStack() as stack:
         loaded, default = large.load_graph(graph, options.data_dir, named.name, stack)
         say_notes(loaded)
-        stream = _stream(loaded, default, seed, rules, stream_file)
+        stream = drawn_or_saved(loaded, default, seed, rules, stream_file, "--stream")
         on = opts.usable_device(stream.graph.device_for(opts.requested_device(options.device)))
         job = experiments.Run(stream, named.name, chosen, on, _strategy(strategy, stream))
         folder = options.out or Path("runs") / job.short_name()
@@ -126,22 +126,6 @@ def _strategy(text: str | None, stream: "streams.Stream") -> str:
         return ""
     text = text or STRATEGY
     return opts.strategy_name(text, f"--strategy {text}")
-
-
-def _stream(
-    graph: "graphs.AnyGraph",
-    default: "streams.Protocol | None",
-    seed: int,
-    rules: opts.StreamOptions,
-    saved: Path | None,
-) -> "streams.Stream":
-    """The stream that the options describe, or a saved one."""
-    changes = rules.changes()
-    if saved is None:
-        return streams.make_stream(graph, default, seed=seed, **changes)
-    if seed or rules.given():
-        raise InputError("a stream read with --stream has its own seed and rules: leave the other options out.")
-    return streams.load_stream(saved, graph)
 
 
 def switched_off(words: Sequence[str], declared: Sequence[str], method: str, settings: Any) -> dict[str, Any]:

@@ -33,13 +33,10 @@ def show_stream(
     if verify and saved is None:
         return _verify([graph] if graph else None, data_dir)
     name = needed_graph(graph)
-    changes = rules.changes()
     refuse_file(out, "--out", is_folder=False)
-    if saved is not None and (seed or rules.given()):
-        raise InputError("a stream read with --from has its own seed and rules: leave the other options out.")
     loaded, default = _graph_of(name, data_dir)
     say_notes(loaded)
-    stream = streams.load_stream(saved, loaded) if saved else streams.make_stream(loaded, default, seed=seed, **changes)
+    stream = drawn_or_saved(loaded, default, seed, rules, saved, "--from")
     if verify:
         return _verify_saved(stream, name)
     if out is not None:
@@ -51,6 +48,22 @@ def show_stream(
             say(f"Saved to {out}.")
 
     return Answer({**_described(stream), "out": None if out is None else str(out)}, show)
+
+
+def drawn_or_saved(
+    graph: "graphs.AnyGraph",
+    default: "streams.Protocol | None",
+    seed: int,
+    rules: StreamOptions,
+    saved: Path | None,
+    flag: str,
+) -> "streams.Stream":
+    """Draw the stream that the options describe, or load a saved one. flag: of the option that names it."""
+    if saved is None:
+        return streams.make_stream(graph, default, seed=seed, **rules.changes())
+    if seed or rules.given():
+        raise InputError(f"a stream read with {flag} has its own seed and rules: leave the other options out.")
+    return streams.load_stream(saved, graph)
 
 
 def _graph_of(name: str, data_dir: Path | None) -> "tuple[graphs.AnyGraph, streams.Protocol | None]":

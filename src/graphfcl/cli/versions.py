@@ -15,7 +15,7 @@ import graphfcl.graph as graphs
 import graphfcl.graph.folder as graph_folders
 import graphfcl.methods as methods
 import graphfcl.production as production
-from graphfcl.cli.changes import NodeTable, entries_of, print_entries
+from graphfcl.cli.changes import NodeTable, changed, entries_of, print_entries
 from graphfcl.cli.completion import graph_names
 from graphfcl.cli.on_disk import ComputeOptions, ModelOptions, import_method
 from graphfcl.cli.options import option
@@ -63,13 +63,8 @@ def rollback(
     """Restore an old version as the newest one."""
     folder = options.folder()
     number = folder.rollback(version, wait=wait)
-    values = {
-        "model": str(options.model),
-        "version": number,
-        "classes": list(folder.load(number).classes_),
-        "changes": entries_of(folder.history(), number),
-    }
-    return Answer(values, lambda: say(f"Version {number} of {options.model} equals version {version}."))
+    answer = changed(folder.load(number), options.model)
+    return replace(answer, show=lambda: say(f"Version {number} of {options.model} equals version {version}."))
 
 
 @answers

@@ -23,7 +23,7 @@ HOPS = 2
 
 def short_card(snapshot: Snapshot, row: int) -> dict[str, Any]:
     """A node in a list."""
-    return {"id": snapshot.id_at(row), "label": snapshot.label_at(row)}
+    return {"id": snapshot.ids_at(np.array([row]))[0], "label": snapshot.label_at(row)}
 
 
 def node_card(snapshot: Snapshot, row: int) -> dict[str, Any]:
@@ -169,7 +169,8 @@ def _neighbour_sentence(snapshot: Snapshot, row: int) -> str:
 def class_cards(snapshot: Snapshot) -> list[dict[str, Any]]:
     """Every class: labels, the version that added it (0: the fit), its recall now and before the last change."""
     after, before = snapshot.recalls
-    sizes, sessions = snapshot.class_sizes().tolist(), sessions_of(snapshot.changes)
+    sizes = np.bincount(snapshot.labels[snapshot.labels >= 0], minlength=len(snapshot.classes)).tolist()
+    sessions = sessions_of(snapshot.changes)
     label_store, cards = snapshot.model.label_store_, []
     few = few_shot_classes(label_store).tolist()
     for name, labels, is_few in zip(label_store.classes, sizes, few, strict=True):

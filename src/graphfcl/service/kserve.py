@@ -5,9 +5,11 @@ from typing import Any
 from fastapi import APIRouter, Response
 from pydantic import BaseModel, Field
 
+from graphfcl.errors import quoted
+from graphfcl.service.bodies import Id
 from graphfcl.service.cards import prediction_columns
-from graphfcl.service.problems import Problem, shown
-from graphfcl.service.service import Id, Service, answered, refuse_many, refuse_unknown_ids, sent_text
+from graphfcl.service.problems import Problem
+from graphfcl.service.service import Service, answered, refuse_many, require_rows, sent_text
 
 INPUT = {"name": "ids", "datatype": "BYTES", "shape": [-1]}
 OUTPUTS = {"classes": "BYTES", "probabilities": "FP64", "unknown": "BOOL", "unknown_score": "FP64"}
@@ -35,7 +37,7 @@ def kserve_routes(service: Service, model_name: str) -> APIRouter:
 
     def check(name: str) -> None:
         if sent_text(name) != model_name:
-            raise Problem(404, f"there is no model {shown(sent_text(name))}: this service has {shown(model_name)}.")
+            raise Problem(404, f"there is no model {quoted(sent_text(name))}: this service has {quoted(model_name)}.")
 
     @routes.get("/models/{name}/ready")
     async def model_ready(name: str) -> Response:
@@ -61,7 +63,7 @@ def kserve_routes(service: Service, model_name: str) -> APIRouter:
             raise Problem(422, "there must be an input 'ids' of datatype BYTES, with one axis as long as its data.")
         refuse_many(len(ids.data), service.limits.ids, "ids")
         snapshot = service.writer.current
-        refuse_unknown_ids(snapshot, ids.data)
+        require_rows(snapshot, ids.data)
         columns: dict[str, list[Any]] = prediction_columns(snapshot, ids.data)
         columns["classes"] = list(map(str, columns["classes"]))  # of datatype BYTES, integer classes too
         outputs = [

@@ -33,7 +33,6 @@ DETAILS = {
     404: "there is nothing at this address: /openapi.json lists what there is.",
     405: "this address does not take this method: /openapi.json lists what there is.",
 }
-SHOWN = 300  # characters of a value that a sentence repeats
 
 
 class Problem(Exception):
@@ -48,12 +47,6 @@ class Problem(Exception):
         values = {"type": "about:blank", "title": title, "status": self.status, "detail": printable(self.detail)}
         content = json.dumps(values | self.more, ensure_ascii=True).encode()
         return Response(content, self.status, self.headers, "application/problem+json")
-
-
-def shown(value: Any) -> str:
-    """A value of a request, quoted and shortened for a message."""
-    text = str(value)
-    return repr(text if len(text) <= SHOWN else f"{text[:SHOWN]}…")
 
 
 def problem_of(error: Exception) -> Problem:

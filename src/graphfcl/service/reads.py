@@ -5,21 +5,14 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Response
 
+import graphfcl.service.cards as cards
 from graphfcl.active import find_strategy
+from graphfcl.errors import quoted
 from graphfcl.service.background import Question
-from graphfcl.service.cards import (
-    class_cards,
-    explanation_card,
-    group_cards,
-    neighbours_card,
-    node_card,
-    prediction_columns,
-    short_card,
-    suggestion_cards,
-)
+from graphfcl.service.bodies import Ids
 from graphfcl.service.problems import Problem
 from graphfcl.service.queue import queue_cards, queue_order, queued_rows, simple_order
-from graphfcl.service.service import Ids, Service, answered, refuse_many, refuse_unknown_ids, row_of, sent_text
+from graphfcl.service.service import Service, answered, refuse_many, require_rows, sent_text
 from graphfcl.service.snapshots import Snapshot
 
 Limit = Annotated[int, Query(ge=1)]
@@ -49,7 +42,7 @@ def _model_routes(routes: APIRouter, service: Service) -> None:
                 "nodes": graph.node_count,
                 "edges": graph.edge_count,
                 "classes": len(snapshot.classes),
-                "changed_at": snapshot.changed_at,
+                "changed_at": snapshot.changes[-1].when if snapshot.changes else "",
                 "needs_token": service.rules.token is not None,
                 "reads_need_token": service.rules.reads and service.rules.token is not None,
             },
@@ -60,16 +53,16 @@ def _model_routes(routes: APIRouter, service: Service) -> None:
     def classes() -> Response:
         """All classes: labels, recall before and after the last change."""
         snapshot = service.writer.current
-        return answered({"classes": class_cards(snapshot)}, snapshot.version)
+        return answered({"classes": cards.class_cards(snapshot)}, snapshot.version)
 
     @routes.get("/classes/{name}")
     def one_class(name: str) -> Response:
         """One class."""
         snapshot, wanted = service.writer.current, sent_text(name)
-        for card in class_cards(snapshot):
+        for card in cards.class_cards(snapshot):
             if str(card["name"]) == wanted:
                 return answered(card, snapshot.version)
-        raise Problem(404, f"the model knows no class {wanted[:200]!r}: /v1/classes lists them.")
+        raise Problem(404, f"the model knows no class {quoted(wanted)}: /v1/classes lists them.")
 
     @routes.get("/versions")
     def versions(limit: Limit = 100, before: int | None = None) -> Response:
@@ -88,42 +81,45 @@ def _node_routes(routes: APIRouter, service: Service) -> None:
         refuse_many(limit, service.limits.nodes, "nodes")
         snapshot = service.writer.current
         ids = snapshot.search.ids[snapshot.search.search(q, limit)]
-        cards = [short_card(snapshot, row) for row in snapshot.graph.rows_of_ids(ids).tolist()]
-        return answered({"nodes": cards}, snapshot.version)
+        rows = snapshot.graph.rows_of_ids(ids).tolist()
+        return answered({"nodes": [cards.short_card(snapshot, row) for row in rows]}, snapshot.version)
 
     @routes.get("/nodes/{node}")
     async def node(node: str) -> Response:
         """One node: its label, the model's prediction, its features."""
         snapshot = service.writer.current
-        return answered(node_card(snapshot, row_of(snapshot, sent_text(node))), snapshot.version)
+        (row,) = require_rows(snapshot, [sent_text(node)])
+        return answered(cards.node_card(snapshot, row), snapshot.version)
 
     @routes.get("/nodes/{node}/neighbours")
     def neighbours(node: str, limit: Limit = 150) -> Response:
         """The nodes around a node, with positions to draw them at."""
         refuse_many(limit, service.limits.nodes, "nodes")
         snapshot = service.writer.current
-        return answered(neighbours_card(snapshot, row_of(snapshot, sent_text(node)), limit), snapshot.version)
+        (row,) = require_rows(snapshot, [sent_text(node)])
+        return answered(cards.neighbours_card(snapshot, row, limit), snapshot.version)
 
     @routes.get("/nodes/{node}/explanation")
     def explanation(node: str) -> Response:
         """Why a node gets its class."""
         snapshot = service.writer.current
-        return answered(explanation_card(snapshot, row_of(snapshot, sent_text(node))), snapshot.version)
+        (row,) = require_rows(snapshot, [sent_text(node)])
+        return answered(cards.explanation_card(snapshot, row), snapshot.version)
 
     @routes.post("/predictions")
     def predictions(body: Ids) -> Response:
         """The classes of many nodes, in columns."""
         refuse_many(len(body.ids), service.limits.ids, "ids")
         snapshot = service.writer.current
-        refuse_unknown_ids(snapshot, body.ids)
-        return answered(prediction_columns(snapshot, body.ids), snapshot.version)
+        require_rows(snapshot, body.ids)
+        return answered(cards.prediction_columns(snapshot, body.ids), snapshot.version)
 
     @routes.post("/spread")
     def measure_spread(body: Ids) -> Response:
         """Whether some nodes are diverse enough to teach a class from."""
         refuse_many(len(body.ids), service.limits.ids, "ids")
         snapshot = service.writer.current
-        refuse_unknown_ids(snapshot, body.ids)
+        require_rows(snapshot, body.ids)
         spread = snapshot.model.spread(body.ids)
         values = {"spread": float(spread.value), "alike": bool(spread.alike), "say": str(spread.say)}
         return answered(values, snapshot.version)
@@ -136,15 +132,17 @@ def _label_next_routes(routes: APIRouter, service: Service) -> None:
         refuse_many(budget, service.limits.suggestions, "suggestions")
         find_strategy(strategy)  # refuse an unknown one at once
         question = ("suggestions", budget, strategy)
-        return _computed(
-            service, question, lambda snapshot: snapshot.model.suggest(budget, strategy=strategy), suggestion_cards
-        )
+
+        def compute(snapshot: Snapshot) -> Any:
+            return snapshot.model.suggest(budget, strategy=strategy)
+
+        return _computed(service, question, compute, cards.suggestion_cards)
 
     @routes.get("/groups")
     async def groups(count: Limit = 5) -> Response:
         """Groups of similar nodes that look unknown, to be named; computed in the background like suggestions."""
         refuse_many(count, service.limits.groups, "groups")
-        return _computed(service, ("groups", count), lambda snapshot: snapshot.model.groups(count), group_cards)
+        return _computed(service, ("groups", count), lambda snapshot: snapshot.model.groups(count), cards.group_cards)
 
 
 def _queue_route(routes: APIRouter, service: Service) -> None:
@@ -171,7 +169,7 @@ def _queue_route(routes: APIRouter, service: Service) -> None:
 
 
 def _computed(
-    service: Service, question: Question, compute: Callable[[Snapshot], Any], cards: Callable[[Any], list[Any]]
+    service: Service, question: Question, compute: Callable[[Snapshot], Any], as_json: Callable[[Any], list[Any]]
 ) -> Response:
     """A result for this version; an empty list while it is being computed."""
     snapshot = service.writer.current
@@ -180,4 +178,4 @@ def _computed(
         return answered({"status": "computing", question[0]: []}, snapshot.version)
     if computed.error is not None:
         raise Problem(422, computed.error, version=snapshot.version)
-    return answered({"status": "ready", question[0]: cards(computed.value)}, snapshot.version)
+    return answered({"status": "ready", question[0]: as_json(computed.value)}, snapshot.version)

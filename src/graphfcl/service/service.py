@@ -1,96 +1,22 @@
-"""What every route needs: the parts of a running service, bodies of requests, answers and refusals."""
+"""What every route needs: the parts of a running service, answers and refusals."""
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Annotated, Any
+from typing import Any
 from urllib.parse import unquote_to_bytes
 
 from fastapi import Response
-from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr
 
-from graphfcl.graph.ids import CLASS_NAME, NODE_ID
+from graphfcl.errors import quoted
 from graphfcl.service.background import Background
 from graphfcl.service.metrics import Metrics
-from graphfcl.service.problems import Problem, shown
+from graphfcl.service.problems import Problem
 from graphfcl.service.security import Limits, Rules
 from graphfcl.service.snapshots import Snapshot
 from graphfcl.service.writer import Apply, ChangeRequest, Writer
-
-Whole = Annotated[StrictInt, Field(ge=-(2**63), lt=2**63)]
-Id = Annotated[StrictStr, Field(max_length=NODE_ID.longest)] | Whole
-ClassName = Annotated[StrictStr, Field(min_length=1, max_length=CLASS_NAME.longest)] | Whole
-By = Annotated[StrictStr, Field(max_length=200)]
-LARGEST = 1e15  # squares of larger numbers overflow 32-bit floats
-Finite = Annotated[float, Field(allow_inf_nan=False, ge=-LARGEST, le=LARGEST)]
-
-
-class Body(BaseModel):
-    """The JSON body of a request; unknown fields are refused. Integers are accepted as ids and class names too."""
-
-    model_config = ConfigDict(extra="forbid", populate_by_name=True)
-
-
-class Ids(Body):
-    """Some nodes."""
-
-    ids: list[Id] = Field(min_length=1)
-
-
-class Label(Body):
-    """A node and its class."""
-
-    id: Id
-    name: ClassName = Field(alias="class")
-
-
-class Labels(Body):
-    """Labels to learn. again: teach a retired, renamed or merged class as a new class of its own."""
-
-    labels: list[Label] = Field(min_length=1)
-    by: By = ""
-    on_conflict: StrictStr = "refuse"
-    again: bool = False
-
-
-class NewName(Body):
-    """The new name of a class."""
-
-    name: ClassName
-
-
-class Into(Body):
-    """The class that another is merged into."""
-
-    into: ClassName
-
-
-class GroupName(Body):
-    """The class name for a group. version, count: of the list that contains the group."""
-
-    name: ClassName
-    by: By = ""
-    version: StrictInt
-    count: int = Field(5, ge=1, le=20)
-    again: bool = False
-
-
-class NewNodes(Body):
-    """New nodes. features: for each a row of numbers or ``{name: value}``; or texts instead."""
-
-    ids: list[Id] = Field(min_length=1)
-    features: list[dict[str, Finite] | list[Finite]] | None = None
-    texts: list[StrictStr] | None = None
-
-
-class NewEdges(Body):
-    """New edges, by the ids of their ends."""
-
-    sources: list[Id] = Field(min_length=1)
-    targets: list[Id] = Field(min_length=1)
-    weights: list[Finite] | None = None
 
 
 @dataclass(eq=False)
@@ -156,27 +82,18 @@ def sent_text(part: str) -> str:
         raise Problem(400, "the address holds bytes that are no UTF-8: encode the id as UTF-8, then as %XX.") from error
 
 
-def row_of(snapshot: Snapshot, node: Any) -> int:
-    """The row of an id; a problem if it is not in the graph."""
-    if isinstance(node, str) and len(node) > NODE_ID.longest:
-        raise Problem(404, f"node {shown(node)} is not in the graph: an id has at most {NODE_ID.longest:,} characters.")
-    row = snapshot.row_of(node)
-    if row < 0:
-        raise Problem(404, f"node {shown(node)} is not in the graph: /v1/nodes?q= finds ids.", version=snapshot.version)
-    return row
-
-
-def refuse_unknown_ids(snapshot: Snapshot, nodes: list[Any]) -> None:
-    """Refuse ids that are not in the graph, and name the first."""
-    rows = snapshot.graph.rows_of_ids(nodes).tolist()
+def require_rows(snapshot: Snapshot, nodes: Sequence[Any]) -> list[int]:
+    """The rows of ids; a problem if one is not in the graph."""
+    rows: list[int] = snapshot.graph.rows_of_ids(nodes).tolist()
     missing = [node for node, row in zip(nodes, rows, strict=True) if row < 0]
     if missing:
         more = f" (and {len(missing) - 1} more)" if len(missing) > 1 else ""
         raise Problem(
             404,
-            f"node {shown(missing[0])}{more} is not in the graph: /v1/nodes?q= finds ids; nothing was changed.",
+            f"node {quoted(missing[0])}{more} is not in the graph: /v1/nodes?q= finds ids; nothing was changed.",
             version=snapshot.version,
         )
+    return rows
 
 
 def refuse_many(count: int, limit: int, what: str) -> None:

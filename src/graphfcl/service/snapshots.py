@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -104,19 +103,6 @@ class Snapshot:
     def graph(self) -> ModelGraph:
         return self.model.graph_
 
-    @property
-    def changed_at(self) -> str:
-        """When its last change was made."""
-        return self.changes[-1].when if self.changes else ""
-
-    def row_of(self, node: Any) -> int:
-        """The row of an id; -1 if it is not in the graph."""
-        return int(self.graph.rows_of_ids([node])[0])
-
-    def id_at(self, row: int) -> str:
-        """The id of a row, as text."""
-        return self.ids_at(np.array([row]))[0]
-
     def ids_at(self, rows: np.ndarray) -> list[str]:
         """The ids of some rows."""
         return [str(each) for each in self.graph.ids_at(rows).tolist()]
@@ -130,10 +116,6 @@ class Snapshot:
         """The label of a row."""
         place = int(self.labels[row])
         return None if place < 0 else self.classes[place]
-
-    def class_sizes(self) -> np.ndarray:
-        """(classes,) how many nodes are labelled with each."""
-        return np.bincount(self.labels[self.labels >= 0], minlength=len(self.classes))
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from graphfcl.errors import GraphfclError, InputError, in_one_line
+from graphfcl.errors import GraphfclError, InputError, in_one_line, quoted
 from graphfcl.production import GraphClassifier
 from graphfcl.production.graph.place import FolderUse
 from graphfcl.production.model.versions import Versions
@@ -21,7 +21,7 @@ from graphfcl.production.store.checks import Damaged
 from graphfcl.production.store.database import Busy, NotKept
 from graphfcl.service.changes import ChangeLog, Completed, answer_to
 from graphfcl.service.metrics import Metrics
-from graphfcl.service.problems import Problem, shown
+from graphfcl.service.problems import Problem
 from graphfcl.service.security import Limits
 from graphfcl.service.snapshots import Snapshot
 
@@ -231,8 +231,8 @@ def _repeated(request: ChangeRequest, completed: Completed) -> dict[str, Any]:
     if completed.fingerprint != request.fingerprint:
         raise Problem(
             422,
-            f"the idempotency key {shown(request.key)} was used for another request: choose a key of its own for each; "
-            "nothing was changed.",
+            f"the idempotency key {quoted(request.key)} was used for another request: choose a key of its own for "
+            "each; nothing was changed.",
         )
     return completed.answer
 

@@ -7,24 +7,14 @@ from typing import Annotated
 import numpy as np
 from fastapi import APIRouter, Depends, Header, Request, Response
 
+import graphfcl.service.bodies as bodies
+from graphfcl.errors import quoted
 from graphfcl.graph.ids import normal
 from graphfcl.production import GraphClassifier
 from graphfcl.production.labels.label_store import Statement, Support
 from graphfcl.service.changes import gone_classes
-from graphfcl.service.problems import Problem, shown
-from graphfcl.service.service import (
-    GroupName,
-    Ids,
-    Into,
-    Labels,
-    NewEdges,
-    NewName,
-    NewNodes,
-    Service,
-    refuse_many,
-    refuse_unknown_ids,
-    sent_text,
-)
+from graphfcl.service.problems import Problem
+from graphfcl.service.service import Service, refuse_many, require_rows, sent_text
 from graphfcl.service.snapshots import Snapshot
 from graphfcl.service.writer import ChangeRequest, stale
 
@@ -51,7 +41,7 @@ def _version(if_match: str | None) -> int | None:
         return None
     number = if_match.strip().removeprefix("W/").strip('"')  # a proxy that compresses makes it weak
     if not (number.isascii() and number.isdigit() and len(number) <= DIGITS):
-        raise Problem(422, f'If-Match {shown(if_match)} names no version: send the ETag of an answer, such as "7".')
+        raise Problem(422, f'If-Match {quoted(if_match)} names no version: send the ETag of an answer, such as "7".')
     return int(number)
 
 
@@ -72,15 +62,16 @@ def write_routes(service: Service) -> APIRouter:
 
 def _label_routes(routes: APIRouter, service: Service) -> None:
     @routes.post("/labels")
-    async def learn(change: Change, body: Labels) -> Response:
+    async def learn(change: Change, body: bodies.Labels) -> Response:
         """Learn labels of nodes; an unknown class name starts a new class."""
         refuse_many(len(body.labels), service.limits.labels, "labels")
         names = [label.name for label in body.labels]
 
         def apply(model: GraphClassifier, snapshot: Snapshot) -> None:
-            refuse_unknown_ids(snapshot, [label.id for label in body.labels])
+            rows = require_rows(snapshot, [label.id for label in body.labels])
             _refuse_names(snapshot, names, again=body.again)
-            _refuse_conflicts(snapshot, body)
+            if body.on_conflict == "refuse":
+                _refuse_conflicts(snapshot, body.labels, rows)
             statement = Statement.of(body.by, "", {}, "by")
             supports = [
                 Support(label.id, str(label.name), f"label {place}", statement)
@@ -91,18 +82,18 @@ def _label_routes(routes: APIRouter, service: Service) -> None:
         return await service.change(change, apply)
 
     @routes.delete("/labels")
-    async def unlearn(change: Change, body: Ids) -> Response:
+    async def unlearn(change: Change, body: bodies.Ids) -> Response:
         """Remove the labels of some nodes."""
         refuse_many(len(body.ids), service.limits.labels, "ids")
 
         def apply(model: GraphClassifier, snapshot: Snapshot) -> None:
-            refuse_unknown_ids(snapshot, body.ids)
+            require_rows(snapshot, body.ids)
             model.unlearn(body.ids)
 
         return await service.change(change, apply)
 
     @routes.post("/groups/{number}/name")
-    async def name_group(change: Change, number: int, body: GroupName) -> Response:
+    async def name_group(change: Change, number: int, body: bodies.GroupName) -> Response:
         """Name a group of a version: its typical, spread members become the supports of a class."""
 
         def apply(model: GraphClassifier, snapshot: Snapshot) -> None:
@@ -129,7 +120,7 @@ def _refuse_names(snapshot: Snapshot, names: Sequence[str | int], *, again: bool
         if str(name) in gone:
             raise Problem(
                 409,
-                f'class {shown(name)} {gone[str(name)]}: choose another class, or send "again": true to teach it as a '
+                f'class {quoted(name)} {gone[str(name)]}: choose another class, or send "again": true to teach it as a '
                 "class of its own; nothing was changed.",
                 version=snapshot.version,
             )
@@ -140,20 +131,18 @@ def _refuse_dots(names: Sequence[str | int]) -> None:
     """Refuse names that an address cannot hold: a browser takes them for folders."""
     for name in names:
         if normal(str(name)) in (".", ".."):
-            raise Problem(422, f"{shown(name)} cannot be part of an address: choose another name; nothing was changed.")
+            text = f"{quoted(name)} cannot be part of an address: choose another name; nothing was changed."
+            raise Problem(422, text)
 
 
-def _refuse_conflicts(snapshot: Snapshot, body: Labels) -> None:
-    """Refuse labels of nodes that have another label, unless the request says what to do with them."""
-    if body.on_conflict != "refuse":
-        return
-    rows = snapshot.graph.rows_of_ids([label.id for label in body.labels])
-    for label, row in zip(body.labels, np.asarray(rows).tolist(), strict=True):
+def _refuse_conflicts(snapshot: Snapshot, labels: Sequence[bodies.Label], rows: Sequence[int]) -> None:
+    """Refuse labels of nodes that have another label."""
+    for label, row in zip(labels, rows, strict=True):
         current = snapshot.label_at(row)
         if current is not None and str(current) != (snapshot.model.label_store_.find(label.name) or str(label.name)):
             raise Problem(
                 409,
-                f'node {shown(label.id)} is labelled {shown(current)} already: send "on_conflict": "keep" or '
+                f'node {quoted(label.id)} is labelled {quoted(current)} already: send "on_conflict": "keep" or '
                 '"replace", or leave it out; nothing was changed.',
                 version=snapshot.version,
             )
@@ -161,7 +150,7 @@ def _refuse_conflicts(snapshot: Snapshot, body: Labels) -> None:
 
 def _class_routes(routes: APIRouter, service: Service) -> None:
     @routes.patch("/classes/{name}")
-    async def rename(change: Change, name: str, body: NewName) -> Response:
+    async def rename(change: Change, name: str, body: bodies.NewName) -> Response:
         """Rename a class."""
         _refuse_dots([body.name])
         return await change_class(change, name, lambda model, old: model.rename(old, body.name))
@@ -172,7 +161,7 @@ def _class_routes(routes: APIRouter, service: Service) -> None:
         return await change_class(change, name, lambda model, old: model.retire(old))
 
     @routes.post("/classes/{name}/merge")
-    async def merge(change: Change, name: str, body: Into) -> Response:
+    async def merge(change: Change, name: str, body: bodies.Into) -> Response:
         """Merge a class into another."""
         return await change_class(change, name, lambda model, old: model.merge(old, body.into))
 
@@ -184,7 +173,7 @@ def _class_routes(routes: APIRouter, service: Service) -> None:
         def apply(model: GraphClassifier, snapshot: Snapshot) -> None:
             if snapshot.model.label_store_.find(old) is None:
                 became = gone_classes(snapshot.changes).get(old)
-                why = f"class {shown(old)} {became}" if became else f"the model knows no class {shown(old)}"
+                why = f"class {quoted(old)} {became}" if became else f"the model knows no class {quoted(old)}"
                 raise Problem(409 if became else 404, f"{why}: /v1/classes lists those there are.")
             apply_to(model, old)
 
@@ -193,7 +182,7 @@ def _class_routes(routes: APIRouter, service: Service) -> None:
 
 def _graph_routes(routes: APIRouter, service: Service) -> None:
     @routes.post("/nodes")
-    async def add_nodes(change: Change, body: NewNodes) -> Response:
+    async def add_nodes(change: Change, body: bodies.NewNodes) -> Response:
         """Add nodes with features or texts, without edges."""
         _refuse_dots(body.ids)
         refuse_many(len(body.ids), service.limits.labels, "ids")
@@ -201,12 +190,12 @@ def _graph_routes(routes: APIRouter, service: Service) -> None:
         return await service.change(change, lambda model, _: model.add_nodes(body.ids, body.features, texts=body.texts))
 
     @routes.post("/edges")
-    async def add_edges(change: Change, body: NewEdges) -> Response:
+    async def add_edges(change: Change, body: bodies.NewEdges) -> Response:
         """Add edges between existing nodes."""
         refuse_many(max(len(body.sources), len(body.targets)), service.limits.labels, "edges")
 
         def apply(model: GraphClassifier, snapshot: Snapshot) -> None:
-            refuse_unknown_ids(snapshot, [*body.sources, *body.targets])
+            require_rows(snapshot, [*body.sources, *body.targets])
             weights = None if body.weights is None else np.array(body.weights, dtype=np.float64)
             model.add_edges(body.sources, body.targets, weights)
             rows = snapshot.graph.rows_of_ids(body.sources)

@@ -1,0 +1,80 @@
+"""JSON bodies of requests: their fields, and which values are refused."""
+
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr
+
+from graphfcl.graph.ids import CLASS_NAME, NODE_ID
+
+Whole = Annotated[StrictInt, Field(ge=-(2**63), lt=2**63)]
+Id = Annotated[StrictStr, Field(max_length=NODE_ID.longest)] | Whole
+ClassName = Annotated[StrictStr, Field(min_length=1, max_length=CLASS_NAME.longest)] | Whole
+By = Annotated[StrictStr, Field(max_length=200)]
+LARGEST = 1e15  # squares of larger numbers overflow 32-bit floats
+Finite = Annotated[float, Field(allow_inf_nan=False, ge=-LARGEST, le=LARGEST)]
+
+
+class Body(BaseModel):
+    """The JSON body of a request; unknown fields are refused. Integers are accepted as ids and class names too."""
+
+    model_config = ConfigDict(extra="forbid", populate_by_name=True)
+
+
+class Ids(Body):
+    """Some nodes."""
+
+    ids: list[Id] = Field(min_length=1)
+
+
+class Label(Body):
+    """A node and its class."""
+
+    id: Id
+    name: ClassName = Field(alias="class")
+
+
+class Labels(Body):
+    """Labels to learn. again: teach a retired, renamed or merged class as a new class of its own."""
+
+    labels: list[Label] = Field(min_length=1)
+    by: By = ""
+    on_conflict: StrictStr = "refuse"
+    again: bool = False
+
+
+class NewName(Body):
+    """The new name of a class."""
+
+    name: ClassName
+
+
+class Into(Body):
+    """The class that another is merged into."""
+
+    into: ClassName
+
+
+class GroupName(Body):
+    """The class name for a group. version, count: of the list that contains the group."""
+
+    name: ClassName
+    by: By = ""
+    version: StrictInt
+    count: int = Field(5, ge=1, le=20)
+    again: bool = False
+
+
+class NewNodes(Body):
+    """New nodes. features: for each a row of numbers or ``{name: value}``; or texts instead."""
+
+    ids: list[Id] = Field(min_length=1)
+    features: list[dict[str, Finite] | list[Finite]] | None = None
+    texts: list[StrictStr] | None = None
+
+
+class NewEdges(Body):
+    """New edges, by the ids of their ends."""
+
+    sources: list[Id] = Field(min_length=1)
+    targets: list[Id] = Field(min_length=1)
+    weights: list[Finite] | None = None
