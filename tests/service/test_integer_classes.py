@@ -63,7 +63,7 @@ def test_numbers_go_in_and_come_out(client: Client, whole_folder: Path) -> None:
     assert gone.status == 409
     conflict = client.send("POST", "/v1/labels", {"labels": [{"id": free[0], "class": 11}]})
     assert conflict.status == 409
-    assert client.send("POST", "/v1/labels", {"labels": [{"id": free[0], "class": 26}]}).json["known"] == 1
+    assert client.send("POST", "/v1/labels", {"labels": [{"id": free[0], "class": 26}]}).json["unchanged"] == 1
     assert client.send("POST", "/v1/labels", {"labels": [{"id": free[4], "class": True}]}).status == 422
     assert client.send("POST", "/v1/labels", {"labels": [{"id": free[4], "class": -1}]}).status == 422
     inferred = client.send(

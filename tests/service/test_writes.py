@@ -44,9 +44,9 @@ def test_teach_see_it_take_it_back(server: Client, folder: Path, free: list[str]
 
 def test_labels_that_were_known_already_are_counted(server: Client, free: list[str]) -> None:
     first = server.teach("twice", free[:2])
-    assert (first.json["learned"], first.json["known"]) == (2, 0)
+    assert (first.json["learned"], first.json["unchanged"]) == (2, 0)
     again = server.teach("twice", free[:3])
-    assert (again.json["learned"], again.json["known"]) == (1, 2)
+    assert (again.json["learned"], again.json["unchanged"]) == (1, 2)
 
 
 def test_classes_are_renamed_merged_and_retired(server: Client, free: list[str]) -> None:

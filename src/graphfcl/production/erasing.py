@@ -22,8 +22,8 @@ from graphfcl.production.model.manifests import ERASURE, PRUNED, Manifest, is_wh
 from graphfcl.production.model.versions import Versions
 from graphfcl.production.store.checks import Damaged, need
 
-ID_LISTS = ("agreed", "known", "nodes")  # keys of an entry that may hold a list of ids
-OPTIONAL = ("agreed", "known", "statements", "conflicts")  # keys that are left out where they would be empty
+ID_LISTS = ("confirmed", "unchanged", "nodes")  # keys of an entry that may hold a list of ids
+OPTIONAL = ("confirmed", "unchanged", "statements", "conflicts")  # keys that are left out where they would be empty
 
 
 @dataclass(frozen=True)

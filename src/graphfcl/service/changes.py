@@ -120,7 +120,7 @@ def answer_to(entry: Entry, integers: bool) -> dict[str, Any]:
         values["learned"] = sum(len(nodes) for nodes in supports.values())
         values["classes"] = classes(supports)
         values["new_classes"] = classes(entry.get("new", ()))
-        values |= {name: len(entry.get(name, ())) for name in ("agreed", "known", "conflicts")}
+        values |= {name: len(entry.get(name, ())) for name in ("confirmed", "unchanged", "conflicts")}
     if what == "unlearn":
         values["taken_back"] = len(entry.get("nodes", ()))
     if what in ("grow", "shrink"):

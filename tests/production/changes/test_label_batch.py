@@ -73,14 +73,14 @@ def test_two_who_agree_give_one_label(model: GraphClassifier) -> None:
     answers = model.predict_proba()
     model.learn({"eight": EIGHT[:2]}, by="carl")
     assert [row[3] for row in rows(model, EIGHT[0])] == ["ann", "bob", "carl"]
-    assert model.history[-1]["agreed"] == EIGHT[:2]
+    assert model.history[-1]["confirmed"] == EIGHT[:2]
     np.testing.assert_array_equal(model.predict_proba(), answers)
     assert (model.label_store_.nodes == model.graph_.numbers_of([EIGHT[0]])[0]).sum() == 1
     for who in ("carl", ""):
         model.learn({"eight": EIGHT[:1]}, by=who)
-        assert model.history[-1]["known"] == EIGHT[:1]
+        assert model.history[-1]["unchanged"] == EIGHT[:1]
         assert model.history[-1]["supports"] == {}
-        assert "known already" in change_text(model.history[-1])
+        assert "unchanged: " in change_text(model.history[-1])
         assert [row[3] for row in rows(model, EIGHT[0])] == ["ann", "bob", "carl"]
     np.testing.assert_array_equal(model.predict_proba(), answers)
     labelled = members("class-00")[0]

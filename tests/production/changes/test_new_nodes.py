@@ -122,7 +122,7 @@ def test_ids_and_classes_are_found_by_the_names_of_the_fit(folder: Path, tmp_pat
     )
     assert asked.code == 0, asked.err
     entries = json.loads(graphfcl_inside("history", "--model", folder / "m", "--json").out)
-    assert entries[-1]["known"] == ["p64", "p65"]
+    assert entries[-1]["unchanged"] == ["p64", "p65"]
 
 
 def test_a_blank_and_na_in_the_label_column_of_the_fit_are_no_classes(folder: Path) -> None:

@@ -54,13 +54,13 @@ class NodeLabel:
 class LabelBatch:
     """What is to be learned from some supports.
 
-    learned: nodes that get a label, those of ``replaced`` among them. agreed: nodes whose label is given again by
+    learned: nodes that get a label, those of ``replaced`` among them. confirmed: nodes whose label is given again by
     somebody else. replaced: nodes whose current label is removed. conflicts: those that ``on_conflict`` decided.
     unchanged: nodes with this label, of which nothing new is said.
     """
 
     learned: tuple[NodeLabel, ...]
-    agreed: tuple[NodeLabel, ...]
+    confirmed: tuple[NodeLabel, ...]
     replaced: tuple[NodeLabel, ...]
     conflicts: tuple[Conflict, ...]
     unchanged: tuple[NodeLabel, ...] = ()
@@ -68,7 +68,7 @@ class LabelBatch:
     @property
     def statements(self) -> Statements:
         """Who gave the labels, by node number."""
-        return {each.number: each.statements for each in (*self.learned, *self.agreed) if any(each.statements)}
+        return {each.number: each.statements for each in (*self.learned, *self.confirmed) if any(each.statements)}
 
     @property
     def replaced_nodes(self) -> np.ndarray:
@@ -104,12 +104,12 @@ class LabelBatch:
             "supports": supports,
             "statements": [
                 {"node": each.node, "class": labels.label(each.name), **statement.as_json()}
-                for each in (*self.learned, *self.agreed)
+                for each in (*self.learned, *self.confirmed)
                 for statement in each.statements
                 if statement
             ],
-            "agreed": [each.node for each in self.agreed],
-            "known": [each.node for each in self.unchanged],
+            "confirmed": [each.node for each in self.confirmed],
+            "unchanged": [each.node for each in self.unchanged],
             "conflicts": [conflict.as_json() for conflict in self.conflicts],
         }
         entry = {key: value for key, value in entry.items() if value or key == "supports"}
@@ -150,7 +150,7 @@ def make_batch(supports: Sequence[Support], graph: ModelGraph, labels: LabelStor
         raise InputError("there is nothing to learn: give at least one node and its class.")
     by_node, wrong = _by_node(supports, graph, labels)
     column_of = dict(zip(labels.nodes.tolist(), labels.columns.tolist(), strict=True))
-    learned, agreed, replaced, conflicts, unchanged = [], [], [], [], []
+    learned, confirmed, replaced, conflicts, unchanged = [], [], [], [], []
     for each in by_node:
         label = labels.names[column_of[each.number]] if each.number in column_of else None
         before = labels.statements.get(each.number, ())
@@ -163,13 +163,13 @@ def make_batch(supports: Sequence[Support], graph: ModelGraph, labels: LabelStor
             both = (labels.label(label), people(before), labels.label(each.name), people(each.statements))
             conflicts.append(Conflict(each.node, *both, each.place))
         elif further:
-            agreed.append(replace(each, statements=further))
+            confirmed.append(replace(each, statements=further))
         else:
             unchanged.append(each)
     _refuse(wrong, conflicts if on_conflict == "refuse" else [])
     if on_conflict == "keep":
         replaced = []
-    return LabelBatch((*learned, *replaced), tuple(agreed), tuple(replaced), tuple(conflicts), tuple(unchanged))
+    return LabelBatch((*learned, *replaced), tuple(confirmed), tuple(replaced), tuple(conflicts), tuple(unchanged))
 
 
 def _by_node(supports: Sequence[Support], graph: ModelGraph, labels: LabelStore) -> tuple[list[NodeLabel], list[str]]:

@@ -152,7 +152,7 @@ def change_text(entry: Entry) -> str:
 
 def change_notes(entry: Entry) -> list[str]:
     """Sentences on what a user might not expect of a change."""
-    same, words, unknown = (entry.get(key) for key in ("known", "words", "unknown_words"))
+    same, words, unknown = (entry.get(key) for key in ("unchanged", "words", "unknown_words"))
     notes = []
     if isinstance(same, list) and same:
         notes.append(f"{counted(len(same), 'node')} had this label already ({_some(same)}): nothing changed for them.")
@@ -207,10 +207,10 @@ def _trained_on(entry: Entry) -> str:
 
 def _repeated_and_conflicts(entry: Entry) -> list[str]:
     texts = []
-    if entry.get("agreed"):
-        texts.append(f"said again of {_some(entry['agreed'])}")
-    if entry.get("known"):
-        texts.append(f"known already: {_some(entry['known'])}")
+    if entry.get("confirmed"):
+        texts.append(f"confirmed: {_some(entry['confirmed'])}")
+    if entry.get("unchanged"):
+        texts.append(f"unchanged: {_some(entry['unchanged'])}")
     conflicts = entry.get("conflicts", ())
     for conflict in conflicts[:5]:
         both = [(conflict["label"], conflict["label_by"]), (conflict["new_label"], conflict["new_label_by"])]

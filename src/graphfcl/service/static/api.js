@@ -29,8 +29,8 @@ export function othersChanges() {
 }
 
 /** `heard(version, own)` is called when an answer comes from a later version; own: a write of this page is under way. */
-export function onVersion(heard) {
-  listeners.version.push(heard);
+export function onVersion(listener) {
+  listeners.version.push(listener);
 }
 
 /** `ask()` is called when a token is missing or wrong; it resolves to true if another one was given. */
@@ -104,7 +104,7 @@ async function request(method, address, { body, key, match = null } = {}) {
     ({ answer, content } = await send(method, address, { body, key, match }));
   }
   if (!answer.ok) throw new ServiceError(answer.status, errorSentence(answer.status, content));
-  hearVersion(answer, content);
+  noteVersion(answer, content);
   return content;
 }
 
@@ -143,15 +143,15 @@ function contentOf(text) {
 }
 
 /** Answers may overtake each other, so only a later version counts. */
-function hearVersion(answer, content) {
+function noteVersion(answer, content) {
   const tag = (answer.headers.get("ETag") ?? "").replace(/^W\//, "").replaceAll('"', "");
-  const found = Number(tag || content.version);
-  if (!Number.isFinite(found) || (version !== null && found <= version)) return;
+  const newest = Number(tag || content.version);
+  if (!Number.isFinite(newest) || (version !== null && newest <= version)) return;
   const first = version === null;
-  version = found;
+  version = newest;
   if (first) return;
   if (writing === 0) changesOfOthers += 1;
-  listeners.version.forEach((heard) => heard(found, writing > 0));
+  listeners.version.forEach((listener) => listener(newest, writing > 0));
 }
 
 /** Takes whatever version the service has, also an earlier one: another folder may be served at the same address. */
@@ -171,8 +171,8 @@ const SENTENCES = {
 };
 
 function errorSentence(status, problem) {
-  const said = problem.detail ?? problem.title;
+  const text = problem.detail ?? problem.title;
   if (status === 401) return SENTENCES[status]; // the service speaks to programs there
-  if (typeof said === "string" && said) return said;
+  if (typeof text === "string" && text) return text;
   return SENTENCES[status] ?? `The service answered with the error ${status}. Its log says more.`;
 }

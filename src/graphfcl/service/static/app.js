@@ -58,14 +58,14 @@ async function refresh() {
   }
 }
 
-function tellOthers(version) {
+function showOthersChange(version) {
   caution(`Someone else changed the model. The page shows version ${version}.`);
 }
 
 /** A later version may come from a change of this page whose answer was lost. */
-async function tellWhose(version) {
+async function showWhoseChange(version) {
   try {
-    if (!(await resolveOpen())) tellOthers(version);
+    if (!(await resolveOpen())) showOthersChange(version);
   } catch (error) {
     tellError(error);
   }
@@ -73,15 +73,15 @@ async function tellWhose(version) {
 
 function watch() {
   onVersion((version, own) => {
-    if (!own && anyOpen()) inTurn(() => tellWhose(version));
-    else if (!own) tellOthers(version);
+    if (!own && anyOpen()) inTurn(() => showWhoseChange(version));
+    else if (!own) showOthersChange(version);
     emit("version");
   });
   on("version", refresh);
   setInterval(() => {
     if (document.hidden) return;
-    const asked = anyOpen() ? inTurn(resolveOpen) : read("/v1/model");
-    asked.catch(tellError);
+    const request = anyOpen() ? inTurn(resolveOpen) : read("/v1/model");
+    request.catch(tellError);
   }, POLL);
 }
 

@@ -61,11 +61,11 @@ function recall({ recall: after, recall_before: before }) {
   if (after === null || after === undefined) return element("span", { class: "recall hint" }, "not measured");
   const differs = before !== null && before !== undefined && Math.round(100 * before) !== Math.round(100 * after);
   const kind = differs ? (after < before - LOSS ? "worse" : after > before ? "better" : "same") : "same";
-  const said = differs ? `recall ${percent(before)} before the last change, ${percent(after)} after` : `recall ${percent(after)}`;
+  const spoken = differs ? `recall ${percent(before)} before the last change, ${percent(after)} after` : `recall ${percent(after)}`;
   return element(
     "span",
     { class: "recall", "data-kind": kind },
-    element("span", { class: "unseen" }, said),
+    element("span", { class: "unseen" }, spoken),
     element("span", { "aria-hidden": "true" }, differs ? `${percent(before)} → ${percent(after)}` : percent(after)),
   );
 }
@@ -77,14 +77,14 @@ function learnedWhen({ session }) {
 
 async function rename(name) {
   const seen = othersChanges();
-  const given = await askName(`Rename “${name}”`, { label: "Its new name", value: name, choices: [["take", "Rename"]] });
-  if (given === null || given.name === name) return;
-  const said = () => `“${name}” is called “${given.name}”.`;
+  const entered = await askName(`Rename “${name}”`, { label: "Its new name", value: name, choices: [["take", "Rename"]] });
+  if (entered === null || entered.name === name) return;
+  const message = () => `“${name}” is called “${entered.name}”.`;
   const after = () => {
-    renameKey(name, given.name);
-    followName(name, given.name);
+    renameKey(name, entered.name);
+    followName(name, entered.name);
   };
-  await change("PATCH", path("classes", name), { name: given.name }, said, { after, seen });
+  await change("PATCH", path("classes", name), { name: entered.name }, message, { after, seen });
 }
 
 async function merge(name) {
@@ -94,8 +94,8 @@ async function merge(name) {
   if (into === null) return;
   const text = `All labels of “${name}” become labels of “${into}”, and “${name}” is gone.`;
   if (!(await confirmed("Merge two classes", text, "Merge"))) return;
-  const said = () => `“${name}” is merged into “${into}”.`;
-  await change("POST", path("classes", name, "merge"), { into }, said, { after: () => followName(name, into), seen });
+  const message = () => `“${name}” is merged into “${into}”.`;
+  await change("POST", path("classes", name, "merge"), { into }, message, { after: () => followName(name, into), seen });
 }
 
 async function retire({ name, labels }) {

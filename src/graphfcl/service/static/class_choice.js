@@ -14,18 +14,18 @@ export function chooseClass(title, names) {
       "aria-expanded": "true",
       "aria-autocomplete": "list",
     });
-    let found = names;
+    let matches = names;
     let marked = 0;
     const mark = (place) => {
       marked = place;
       [...list.children].forEach((each, position) => each.setAttribute("aria-selected", String(position === place)));
-      if (found.length > 0) input.setAttribute("aria-activedescendant", `choice-${place}`);
+      if (matches.length > 0) input.setAttribute("aria-activedescendant", `choice-${place}`);
       else input.removeAttribute("aria-activedescendant");
       list.children[place]?.scrollIntoView({ block: "nearest" });
     };
     const show = () => {
-      found = matching(names, input.value);
-      const options = found.map((name, place) =>
+      matches = matching(names, input.value);
+      const options = matches.map((name, place) =>
         element("li", { role: "option", id: `choice-${place}`, on: { click: () => close(name) } }, name),
       );
       fill(list, options.length > 0 ? options : element("li", { class: "hint" }, "No class has these letters."));
@@ -34,14 +34,14 @@ export function chooseClass(title, names) {
     input.addEventListener("input", show);
     input.addEventListener("keydown", (event) => {
       const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
-      if (step === undefined || found.length === 0) return;
+      if (step === undefined || matches.length === 0) return;
       event.preventDefault();
-      mark((marked + step + found.length) % found.length);
+      mark((marked + step + matches.length) % matches.length);
     });
     show();
     const take = (event) => {
       event.preventDefault();
-      if (found.length > 0) close(found[marked]);
+      if (matches.length > 0) close(matches[marked]);
     };
     return [row, list, actions(submit("Choose", take), button("Cancel", () => close(null)))];
   });

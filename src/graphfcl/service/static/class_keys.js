@@ -41,6 +41,6 @@ function keep() {
 }
 
 function stored() {
-  const found = JSON.parse(sessionStorage.getItem(STORE) ?? "[]");
-  return Array.from({ length: KEYS }, (_, place) => found[place] ?? null);
+  const owned = JSON.parse(sessionStorage.getItem(STORE) ?? "[]");
+  return Array.from({ length: KEYS }, (_, place) => owned[place] ?? null);
 }

@@ -70,8 +70,8 @@ export function usedNames() {
 
 /** The label that a node was given here and that the service has not learned yet, or null. */
 export function pendingLabel(id) {
-  const found = decisions.findLast((each) => each.id === id && ["waiting", "sending"].includes(each.state));
-  return found ? found.name : null;
+  const pending = decisions.findLast((each) => each.id === id && ["waiting", "sending"].includes(each.state));
+  return pending ? pending.name : null;
 }
 
 async function sendWaiting() {
@@ -164,14 +164,14 @@ async function send(batch, secondTry = false) {
 
 /** After a change from elsewhere, labels of classes that are still there are sent again. */
 async function sendAgain(batch) {
-  const known = new Set(classNames());
+  const before = new Set(classNames());
   try {
     await reload();
   } catch (error) {
     fail(batch, error);
     return;
   }
-  const gone = batch.filter((each) => known.has(each.name) && !classNames().includes(each.name));
+  const gone = batch.filter((each) => before.has(each.name) && !classNames().includes(each.name));
   for (const each of gone) Object.assign(each, { state: "failed", trouble: `the class “${each.name}” is gone` });
   const others = batch.filter((each) => !gone.includes(each));
   if (others.length > 0) await send(others, true);

@@ -55,10 +55,10 @@ function draw(groups, version) {
   if (groups.length === 0) fill(place, sentence("No tight group of unknown nodes is found."));
   else fill(place, groups.map((group) => article(group, version)));
   for (const input of place.querySelectorAll("input")) {
-    const found = typed.get(input.dataset.node);
-    if (found === undefined) continue;
-    input.value = found.value;
-    if (found.focused) input.focus({ preventScroll: true });
+    const draft = typed.get(input.dataset.node);
+    if (draft === undefined) continue;
+    input.value = draft.value;
+    if (draft.focused) input.focus({ preventScroll: true });
   }
 }
 
@@ -113,7 +113,7 @@ function namedShare(entry) {
   return Array.isArray(entry) ? entry : [entry.name ?? entry.class, entry.share];
 }
 
-async function name(group, given, version) {
-  const body = { name: given, by: signature(), version };
-  await change("POST", path("groups", group.number, "name"), body, (_, seconds) => `The model learned “${given}” in ${seconds}.`);
+async function name(group, className, version) {
+  const body = { name: className, by: signature(), version };
+  await change("POST", path("groups", group.number, "name"), body, (_, seconds) => `The model learned “${className}” in ${seconds}.`);
 }

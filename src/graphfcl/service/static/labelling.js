@@ -33,8 +33,8 @@ function draw() {
   }
   const label = pendingLabel(card.id) ?? card.label;
   const guess = card.unknown ? null : card.classes[0].name;
-  const given = givenKeys().filter(([, name]) => names.includes(name));
-  const withKey = given.map(([, name]) => name);
+  const keys = givenKeys().filter(([, name]) => names.includes(name));
+  const withKey = keys.map(([, name]) => name);
   const likely = card.classes.filter((each) => each.probability >= LIKELY).map((each) => each.name);
   const withoutKey = likely.filter((name) => names.includes(name) && !withKey.includes(name));
   const more = names.length > withKey.length;
@@ -42,9 +42,9 @@ function draw() {
     place,
     element("h3", { id: "question", tabindex: -1 }, "Which class is ", element("span", { class: "id" }, card.id), "?"),
     label !== null && element("p", { class: "hint" }, "It is labelled ", element("strong", {}, label), "."),
-    given.length > 0 &&
-      element("ul", { class: "class-keys", "aria-labelledby": "question" }, given.map(([key, name]) => classButton(name, key, label, guess))),
-    withoutKey.length > 0 && element("h3", { id: "without-key" }, given.length > 0 ? "Likely classes without a key" : "Likely classes"),
+    keys.length > 0 &&
+      element("ul", { class: "class-keys", "aria-labelledby": "question" }, keys.map(([key, name]) => classButton(name, key, label, guess))),
+    withoutKey.length > 0 && element("h3", { id: "without-key" }, keys.length > 0 ? "Likely classes without a key" : "Likely classes"),
     withoutKey.length > 0 &&
       element("ul", { class: "class-keys", "aria-labelledby": "without-key" }, withoutKey.map((name) => classButton(name, null, label, guess))),
     more && givenKeys().length < KEYS && element("p", { class: "hint" }, "The first nine classes that you use get keys."),
@@ -98,7 +98,7 @@ function answer(name, fresh = false) {
 export async function newClass() {
   if (loadedCard() === null) return;
   const { id } = state.card;
-  const given = await askName("A new class", {
+  const entered = await askName("A new class", {
     label: "Name of the class",
     hint: `${id} is its first node. Two to five nodes that differ teach it better: collect them in the basket.`,
     choices: [
@@ -106,9 +106,9 @@ export async function newClass() {
       ["collect", "Collect more first"],
     ],
   });
-  if (given === null || loadedCard()?.id !== id) return;
-  if (given.action === "collect") wiring.collect(id, given.name);
-  else answer(given.name, !classNames().includes(given.name));
+  if (entered === null || loadedCard()?.id !== id) return;
+  if (entered.action === "collect") wiring.collect(id, entered.name);
+  else answer(entered.name, !classNames().includes(entered.name));
 }
 
 export async function otherClass() {

@@ -160,13 +160,13 @@ function drawList(show) {
       "li",
       {},
       nodeButton(node.id, show),
-      element("span", { class: "hint" }, `${said(node)}, ${counted(node.hops, "step")} away`),
+      element("span", { class: "hint" }, `${describe(node)}, ${counted(node.hops, "step")} away`),
     ),
   );
   fill(byId("picture-list"), rows.length > 0 ? rows : element("li", { class: "hint" }, "It has no neighbours."));
 }
 
-function said(node) {
+function describe(node) {
   if (isUnknown(node)) return "looks unknown";
   return node.label ?? `perhaps ${node.predicted}`;
 }

@@ -55,9 +55,9 @@ async function loadQueue() {
     for (let tried = 0; again; tried += 1) {
       again = false;
       draw();
-      const found = await readQueue(AT_ONCE, isWanted, skipped.size + AT_ONCE);
-      take(found);
-      if (found.ready) continue;
+      const batch = await readQueue(AT_ONCE, isWanted, skipped.size + AT_ONCE);
+      take(batch);
+      if (batch.ready) continue;
       await new Promise((resolve) => setTimeout(resolve, PATIENCE[Math.min(tried, PATIENCE.length - 1)]));
       again = true;
     }

@@ -13,8 +13,8 @@ const PAUSE = 300; // milliseconds before the queue is read again because the mo
 export async function readQueue(count, wanted, skips) {
   const size = Math.min(LARGEST, count + skips);
   for (;;) {
-    const found = await readPages(count, wanted, size);
-    if (found !== null) return found;
+    const pages = await readPages(count, wanted, size);
+    if (pages !== null) return pages;
     await new Promise((resolve) => setTimeout(resolve, PAUSE));
   }
 }

@@ -22,8 +22,8 @@ export function startSearch(show) {
   byId("search-form").addEventListener("submit", async (event) => {
     event.preventDefault();
     clearTimeout(timer);
-    const found = await find(input.value.trim(), show);
-    if (found.length > 0) choose(found[0].id, show);
+    const nodes = await find(input.value.trim(), show);
+    if (nodes.length > 0) choose(nodes[0].id, show);
   });
 }
 

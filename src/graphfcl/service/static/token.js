@@ -5,9 +5,9 @@ const NAME = "graphfcl.name";
 
 /** Takes `#token=...` out of the address, so that it is neither bookmarked nor copied with it. */
 export function takeTokenFromAddress() {
-  const given = new URLSearchParams(location.hash.slice(1)).get("token");
-  if (!given) return;
-  sessionStorage.setItem(TOKEN, given);
+  const fromAddress = new URLSearchParams(location.hash.slice(1)).get("token");
+  if (!fromAddress) return;
+  sessionStorage.setItem(TOKEN, fromAddress);
   history.replaceState(null, "", location.pathname);
 }
 

@@ -62,7 +62,7 @@ async function goBack(entry) {
   const seen = othersChanges();
   const text = `The model becomes what it was in version ${entry.version} (${entry.what}). What came after stays in the list, so you can return.`;
   if (!(await confirmed(`Go back to version ${entry.version}?`, text, "Go back"))) return;
-  const said = (answer, seconds) => `Version ${answer.version} equals version ${entry.version}; it took ${seconds}.`;
+  const message = (answer, seconds) => `Version ${answer.version} equals version ${entry.version}; it took ${seconds}.`;
   const after = () => emit("version", { forget: true });
-  await change("POST", path("versions", entry.version, "rollback"), undefined, said, { after, seen });
+  await change("POST", path("versions", entry.version, "rollback"), undefined, message, { after, seen });
 }
