@@ -3,12 +3,10 @@
 import shlex
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
-
-import typer
 
 import graphfcl.cli.options as opts
 import graphfcl.datasets as datasets
@@ -16,16 +14,21 @@ import graphfcl.experiments as experiments
 import graphfcl.methods as methods
 import graphfcl.report as report
 from graphfcl.cli.completion import choices, graph_names, listed, method_names
-from graphfcl.cli.options import option
+from graphfcl.cli.options import argument, option
 from graphfcl.cli.output import Answer, answers, print_table, say
 from graphfcl.defaults import ACTIVE_METHODS
 from graphfcl.errors import InputError, did_you_mean
 from graphfcl.runtime.cores import usable_cores
 
-KINDS = ("table1", "table2", "table3", "sweep", "embed", "active")
+KINDS = choices("table1", "table2", "table3", "sweep", "embed", "active")
 UNUSED = {"table3": ("--methods", "--method"), "embed": ("--seeds",), "active": ("--protocol", "--track")}
 FAILURES_SHOWN = 3
 EVERY = 30.0  # seconds between two lines of progress without a terminal
+
+
+def names(text: str, complete: Callable[[str], list[str]]) -> Any:
+    """An option that takes names separated by commas."""
+    return option(text, listed(complete), metavar="NAMES")
 
 
 @dataclass(frozen=True)
@@ -33,50 +36,21 @@ class GridOptions(opts.OptionGroup):
     """Which cells to run; None where an option was not given."""
 
     graph: Annotated[
-        list[str] | None,
-        option(
-            "Graphs, by name or path, separated by commas; repeatable (default: debian; for active, five graphs).",
-            listed(graph_names),
-            metavar="NAMES",
-        ),
+        list[str] | None, names("Graphs, separated by commas; repeatable (default: debian; active: five).", graph_names)
     ] = None
-    methods: Annotated[
-        str | None,
-        option(
-            "Methods, by name or module:Class, separated by commas (default: all that apply).",
-            listed(method_names),
-            metavar="NAMES",
-        ),
-    ] = None
+    methods: Annotated[str | None, names("Methods, separated by commas (default: all).", method_names)] = None
     method: Annotated[
-        list[str] | None,
-        option(
-            "Add your own method, as module:Class, to the table; a TOML file may then use its name.",
-            metavar="MODULE:CLASS",
-        ),
+        list[str] | None, option("Add your own method; a TOML file may then use its name.", metavar="MODULE:CLASS")
     ] = None
-    strategies: Annotated[
-        str | None, option("For active: strategies, by name or module:Class, separated by commas (default: all).")
-    ] = None
+    strategies: Annotated[str | None, option("For active: strategies, separated by commas (default: all).")] = None
     seeds: Annotated[int | None, option("Number of seeds, counted from 0 (default: 10; for active, 5).", min=1)] = None
     protocol: Annotated[
-        str | None,
-        option(
-            "Evaluation protocol: strict or paper (default: both for table2, otherwise strict).",
-            choices(*opts.PROTOCOLS),
-        ),
+        str | None, option("Evaluation protocol: strict or paper (default: strict; for table2, both).", opts.PROTOCOLS)
     ] = None
     track: opts.TrackOption = None
-    way: Annotated[
-        str | None, option("New classes per session (N); for sweep a list such as 1,2,3,5 (default: set by the graph).")
-    ] = None
-    shot: Annotated[
-        str | None,
-        option("Labelled nodes per new class (K); for sweep a list such as 1,3,5,10 (default: set by the graph)."),
-    ] = None
-    sessions: Annotated[
-        int | None, option("Number of sessions (T); for embed, the session to plot (default: all).")
-    ] = None
+    way: Annotated[str | None, option("New classes per session (N); for sweep: 1,2,3 (default: by graph).")] = None
+    shot: Annotated[str | None, option("Labels per new class (K); for sweep: 1,3,5 (default: by graph).")] = None
+    sessions: Annotated[int | None, option("Number of sessions (T); for embed, the one to plot (default: all).")] = None
     standardise: opts.StandardiseOption = None
 
     def graphs(self) -> list[str]:
@@ -99,9 +73,7 @@ class WorkOptions:
     threads: Annotated[int | None, option("Threads per process (default: usable cores divided by --jobs).", min=1)] = (
         None
     )
-    gpus_per_job: Annotated[
-        float, option("GPUs per job, with --backend ray and a GPU; 0.25 lets four jobs share one.", min=0.0)
-    ] = 1.0
+    gpus_per_job: Annotated[float, option("GPUs per job with --backend ray; at 0.25 four share one.", min=0.0)] = 1.0
     out: Annotated[Path, option("Folder for results; it may hold several grids.")] = Path("runs/bench")
     retry_failed: Annotated[bool, option("Run failed cells again.", flag="--retry-failed")] = False
     data_dir: opts.DataDir = None
@@ -109,13 +81,7 @@ class WorkOptions:
 
 @answers
 def bench(
-    what: Annotated[
-        str,
-        typer.Argument(
-            help="What to run: table1, table2, table3, sweep, embed, active (active learning), or a TOML file.",
-            autocompletion=choices(*KINDS),
-        ),
-    ],
+    what: Annotated[str, argument("What to run: table1, table2, table3, sweep, embed, active or a TOML file.", KINDS)],
     options: GridOptions,
     work: WorkOptions,
     engine: opts.BackendOptions,
@@ -171,7 +137,7 @@ def _title(cell: Any) -> str:
     return f"{cell.dataset} {cell.row} seed {cell.seed}"
 
 
-def _report(folder: Annotated[Path, typer.Argument(help="A folder written by `bench --out`.")]) -> Answer:
+def _report(folder: Annotated[Path, argument("A folder written by `bench --out`.")]) -> Answer:
     """Write report.html (one self-contained page), tables.md and tables.tex into the folder."""
     files = [str(path) for path in report.write_page(folder)]
 

@@ -5,17 +5,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 import graphfcl.production as production
 from graphfcl.cli.completion import choices
 from graphfcl.cli.on_disk import ComputeOptions, ModelOptions
-from graphfcl.cli.options import Device, Wait, option, requested_device
+from graphfcl.cli.options import Device, Wait, argument, option, requested_device
 from graphfcl.cli.output import Answer, answers, print_table, say, tell
 from graphfcl.errors import InputError
 from graphfcl.production.labels.history import change_notes, change_text
 
-NodeTable = Annotated[Path, typer.Argument(help="Table with the column node.")]
+NodeTable = Annotated[Path, argument("Table with the column node.")]
 
 
 @dataclass(frozen=True)
@@ -43,19 +41,10 @@ def _note(text: str) -> None:
 
 @answers
 def learn(
-    supports: Annotated[
-        Path,
-        typer.Argument(
-            help="Table with the columns node and class; by, when and other columns are stored with the labels."
-        ),
-    ],
+    supports: Annotated[Path, argument("Table with the columns node and class; by, when and others are stored too.")],
     options: ChangeOptions,
     on_conflict: Annotated[
-        str,
-        option(
-            "If a node already has another label: refuse the whole table, keep the old label, or replace it.",
-            choices("refuse", "keep", "replace"),
-        ),
+        str, option("If a node has another label: refuse, keep or replace it.", choices("refuse", "keep", "replace"))
     ] = "refuse",
 ) -> Answer:
     """Learn new classes, or more labelled nodes of known classes."""
@@ -72,9 +61,7 @@ def learn(
 def grow(
     options: ChangeOptions,
     nodes: Annotated[Path | None, option("Table of new nodes: the column node, and text or feature columns.")] = None,
-    edges: Annotated[
-        Path | None, option("Table of new edges: the columns source and target, optionally weight.")
-    ] = None,
+    edges: Annotated[Path | None, option("Table of new edges: columns source, target, optionally weight.")] = None,
 ) -> Answer:
     """Add nodes and edges to the model's graph."""
     if nodes is None and edges is None:
@@ -113,8 +100,8 @@ def unlearn(nodes: NodeTable, options: ChangeOptions) -> Answer:
 
 @answers
 def rename(
-    old: Annotated[str, typer.Argument(help="Class to rename.")],
-    new: Annotated[str, typer.Argument(help="Its new name.")],
+    old: Annotated[str, argument("Class to rename.")],
+    new: Annotated[str, argument("Its new name.")],
     options: ModelOptions,
     wait: Wait = 60.0,
 ) -> Answer:
@@ -126,8 +113,8 @@ def rename(
 
 @answers
 def merge(
-    source: Annotated[str, typer.Argument(help="Class that disappears.")],
-    into: Annotated[str, typer.Argument(help="Class that gets its nodes.")],
+    source: Annotated[str, argument("Class that disappears.")],
+    into: Annotated[str, argument("Class that gets its nodes.")],
     options: ChangeOptions,
 ) -> Answer:
     """Merge one class into another."""
@@ -136,7 +123,7 @@ def merge(
 
 @answers
 def retire(
-    name: Annotated[str, typer.Argument(help="Class to retire; its nodes lose their label.")], options: ChangeOptions
+    name: Annotated[str, argument("Class to retire; its nodes lose their label.")], options: ChangeOptions
 ) -> Answer:
     """Stop predicting a class."""
     return options.change(lambda classifier: classifier.retire(name))

@@ -65,8 +65,7 @@ def show_dataset(graph: Graph = None, data_dir: DataDir = None, as_json: bool = 
 @answers
 def import_dataset(
     graph: Annotated[
-        str | None,
-        option("Graph: a name from `data list`, an .npz file, a folder of tables, or a raw OGB dataset.", graph_names),
+        str | None, option("Graph: a name, an .npz file, a folder of tables, or a raw OGB dataset.", graph_names)
     ] = None,
     *,
     out: Annotated[Path, option("Graph folder to create.")],

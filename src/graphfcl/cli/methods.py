@@ -2,22 +2,15 @@
 
 from typing import Annotated
 
-import typer
-
 import graphfcl.methods as methods
 from graphfcl.cli.completion import method_names
-from graphfcl.cli.options import option, settings_from_options
+from graphfcl.cli.options import Settings, argument, settings_from_options
 from graphfcl.cli.output import Answer, answers, print_table, say
 
 
 @answers
 def list_methods(
-    name: Annotated[
-        str | None,
-        typer.Argument(
-            help="Show the settings of this method; write your own as module:Class.", autocompletion=method_names
-        ),
-    ] = None,
+    name: Annotated[str | None, argument("Method whose settings to show, also module:Class.", method_names)] = None,
 ) -> Answer:
     """List all methods, including plug-ins, or the settings of one method with their defaults."""
     if name is None:
@@ -54,20 +47,8 @@ def _all_methods() -> Answer:
 
 @answers
 def check(
-    learner: Annotated[
-        str,
-        typer.Argument(
-            help="Learner to check: module:Class, or a name from `graphfcl methods`.", autocompletion=method_names
-        ),
-    ],
-    settings: Annotated[
-        list[str] | None,
-        option(
-            "Change a setting of the learner, for example to make it train faster; repeatable.",
-            metavar="KEY=VALUE",
-            flag="--set",
-        ),
-    ] = None,
+    learner: Annotated[str, argument("Learner: module:Class, or a name from `graphfcl methods`.", method_names)],
+    settings: Settings = None,
 ) -> Answer:
     """Check that a learner satisfies the Learner contract; prints one line per rule."""
     from graphfcl.methods.testing import RULES, broken_rules, says

@@ -17,7 +17,7 @@ import graphfcl.production as production
 from graphfcl.cli.changes import changed, listed_ids
 from graphfcl.cli.completion import graph_names, method_names
 from graphfcl.cli.on_disk import ComputeOptions, FolderOptions, ModelOptions, compute_scores
-from graphfcl.cli.options import option
+from graphfcl.cli.options import argument, option
 from graphfcl.cli.output import Answer, Rows, answers, print_table, say, say_notes, tell
 from graphfcl.defaults import MODEL_METHOD
 from graphfcl.errors import InputError, counted
@@ -33,12 +33,8 @@ Version = Annotated[int | None, option("Version to read (default: the newest).")
 class FitOptions:
     """Parameters of a model besides its method."""
 
-    way: Annotated[
-        int, option("Number of new classes to expect at a time; training simulates such sessions.", min=1)
-    ] = 2
-    shot: Annotated[
-        int, option("Number of labelled nodes to expect per new class; training simulates such sessions.", min=1)
-    ] = 5
+    way: Annotated[int, option("Number of new classes to expect at a time; training simulates sessions.", min=1)] = 2
+    shot: Annotated[int, option("Number of labels to expect per new class; training simulates sessions.", min=1)] = 5
     seed: opts.Seed = 0
     max_loss: Annotated[float, option("Warn if a change costs older classes more balanced accuracy than this.")] = 0.05
     standardise: Annotated[bool, option("Scale dense features to mean 0 and standard deviation 1.")] = True
@@ -48,12 +44,8 @@ class FitOptions:
 def fit(
     graph: Annotated[str, option(opts.GRAPH_HELP, graph_names)],
     model: Annotated[Path, option("Model folder to create.")],
-    hide_classes: Annotated[
-        str | None, option("Treat the nodes of these classes as unlabelled; separate names by commas.")
-    ] = None,
-    method: Annotated[
-        str, option("Method: a name from `graphfcl methods`, or your own as module:Class.", method_names)
-    ] = MODEL_METHOD,
+    hide_classes: Annotated[str | None, option("Classes to treat as unlabelled, separated by commas.")] = None,
+    method: Annotated[str, option("Method: a name from `methods`, or module:Class.", method_names)] = MODEL_METHOD,
     settings: opts.Settings = None,
     resume: Annotated[bool, option("Continue a fit that was interrupted.", flag="--resume")] = False,
     *,
@@ -128,10 +120,7 @@ def predict(
     out: Out = None,
     nodes: OnlyNodes = None,
     top: Annotated[int, option("Number of top classes to output.", min=1)] = 1,
-    coverage: Annotated[
-        float | None,
-        option("Also output a set of classes that contains the true class with this probability, such as 0.9."),
-    ] = None,
+    coverage: Annotated[float | None, option("Also output a set of classes with this coverage, such as 0.9.")] = None,
     version: Version = None,
     device: opts.Device = "auto",
     as_json: bool = False,
@@ -160,7 +149,7 @@ def predict(
 
 @answers
 def explain(
-    node: Annotated[str, typer.Argument(help="Id of the node.")],
+    node: Annotated[str, argument("Id of the node.")],
     options: ComputeOptions,
     top: Annotated[int, option("Number of classes, features and neighbours to show.", min=1)] = 5,
 ) -> Answer:
@@ -174,12 +163,8 @@ def serve(
     options: ComputeOptions,
     host: Annotated[str, option("Address to listen on; 0.0.0.0 listens on all.")] = "127.0.0.1",
     port: Annotated[int, option("Port to listen on; 0 chooses a free one.", min=0, max=65535)] = 8765,
-    token_file: Annotated[
-        Path | None, option("File with the access token, created if missing (default: a new token for each start).")
-    ] = None,
-    allow_host: Annotated[
-        list[str] | None, option("Further host name under which the service may be reached; repeatable.")
-    ] = None,
+    token_file: Annotated[Path | None, option("File with the token, made if missing (default: a new token).")] = None,
+    allow_host: Annotated[list[str] | None, option("Further host name of the service; repeatable.")] = None,
     device: opts.Device = "auto",
 ) -> None:
     """Serve a model over HTTP, with a web page for labelling."""

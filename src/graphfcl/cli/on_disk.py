@@ -19,6 +19,7 @@ from graphfcl.runtime.cores import usable_cores
 from graphfcl.runtime.files import need_folder
 from graphfcl.runtime.memory import format_bytes, parse_bytes
 from graphfcl.runtime.resources import Resources
+from graphfcl.runtime.tasks import find_backend
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,7 @@ class FolderOptions(opts.BackendOptions):
 
         stack: workers are started once, and end with it. work: the work folder if no other is named.
         """
+        find_backend(self.backend)  # refuse an unknown one first
         if graph_folders.is_graph_folder(graph):
             return self._open(Path(graph), method, stack, work), None
         if flags := self.given():

@@ -19,6 +19,11 @@ from graphfcl.runtime.tasks.submitit_backend import options_from
 KEYWORD, REQUIRED = inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.empty
 
 
+def argument(text: str, complete: Callable[[str], list[str]] | None = None, **more: Any) -> Any:
+    """A typer argument. text: its help. complete: what a shell offers for it."""
+    return typer.Argument(help=text, autocompletion=complete, **more)
+
+
 def option(text: str, complete: Callable[[str], list[str]] | None = None, flag: str | None = None, **more: Any) -> Any:
     """A typer option. text: its help. complete: what a shell offers for it.
 
@@ -27,42 +32,27 @@ def option(text: str, complete: Callable[[str], list[str]] | None = None, flag: 
     return typer.Option(*([flag] if flag else []), help=text, autocompletion=complete, **more)
 
 
-PROTOCOLS, TRACKS = ("strict", "paper"), ("transductive", "isolated", "open", "active")
+PROTOCOLS, TRACKS = choices("strict", "paper"), choices("transductive", "isolated", "open", "active")
+DEVICES = choices("auto", "cpu", "cuda", "cuda:0", "cuda:1")
 STRATEGIES = choices("auto", "typical", "uncertain", "unknown", "random")
 GRAPH_HELP = "Graph: a name from `data list`, an .npz file, a folder of tables, or a graph folder."
 BY_GRAPH = "(default: set by the graph)."
 CLASSES_HELP = f"a number, or names separated by commas ('a,' for one name) {BY_GRAPH}"
 
-Device = Annotated[
-    str,
-    option(
-        "Device: auto, cpu, cuda, or cuda:1 for the second GPU.", choices("auto", "cpu", "cuda", "cuda:0", "cuda:1")
-    ),
-]
+Device = Annotated[str, option("Device: auto, cpu, cuda, or cuda:1 for the second GPU.", DEVICES)]
 Graph = Annotated[str | None, option(GRAPH_HELP, graph_names)]
 DataDir = Annotated[Path | None, option("Folder with the data files (default: $GRAPHFCL_DATA).")]
 Seed = Annotated[int, option("Random seed.", min=0)]
-Settings = Annotated[
-    list[str] | None, option("Change a setting of the method; repeatable.", metavar="KEY=VALUE", flag="--set")
-]
+Settings = Annotated[list[str] | None, option("Change a setting; repeatable.", metavar="KEY=VALUE", flag="--set")]
 Model = Annotated[Path, option("Model folder.", model_folders)]
-ModelArgument = Annotated[
-    Path | None, typer.Argument(metavar="MODEL", help="Model folder.", autocompletion=model_folders)
-]
+ModelArgument = Annotated[Path | None, argument("Model folder.", model_folders, metavar="MODEL")]
 ModelOption = Annotated[Path | None, option("Model folder; same as the argument MODEL.", model_folders)]
 OwnMethod = Annotated[str | None, option("The model's method as module:Class, if it is your own.", method_names)]
 GraphPlace = Annotated[Path | None, option("New place of the model's graph folder, if it was moved.")]
 Wait = Annotated[float, option("Seconds to wait while another process changes the model.", min=0)]
-StandardiseOption = Annotated[
-    bool | None, option("Scale dense features to mean 0 and standard deviation 1 over session 0 (default: yes).")
-]
+StandardiseOption = Annotated[bool | None, option("Standardise dense features over session 0 (default: yes).")]
 TrackOption = Annotated[
-    str | None,
-    option(
-        "What of the graph is visible: transductive, isolated, open, or active (strategy selects labels) "
-        "(default: transductive).",
-        choices(*TRACKS),
-    ),
+    str | None, option("What is visible: transductive, isolated, open or active (default: transductive).", TRACKS)
 ]
 
 
@@ -81,22 +71,14 @@ class StreamOptions(OptionGroup):
 
     way: Annotated[int | None, option(f"Number of new classes per session, N {BY_GRAPH}")] = None
     shot: Annotated[int | None, option(f"Number of labelled nodes per new class, K {BY_GRAPH}")] = None
-    sessions: Annotated[
-        int | None, option("Maximum number of sessions after session 0 (default: as many as the classes allow).")
-    ] = None
-    protocol: Annotated[
-        str | None, option("Evaluation protocol: strict or paper (default: strict).", choices(*PROTOCOLS))
-    ] = None
+    sessions: Annotated[int | None, option("Maximum number of sessions after session 0 (default: all).")] = None
+    protocol: Annotated[str | None, option("Evaluation protocol: strict or paper (default: strict).", PROTOCOLS)] = None
     track: TrackOption = None
     base: Annotated[str | None, option(f"Base classes: {CLASSES_HELP}")] = None
     pseudo_novel: Annotated[str | None, option(f"Pseudo-novel classes: {CLASSES_HELP}")] = None
     novel: Annotated[str | None, option(f"Novel classes: {CLASSES_HELP}")] = None
     class_order: Annotated[
-        str | None,
-        option(
-            "How base classes are chosen: size takes the largest, random draws them (default: size).",
-            choices("size", "random"),
-        ),
+        str | None, option("Choice of base classes: size (the largest; default) or random.", choices("size", "random"))
     ] = None
     queries: Annotated[int | None, option("Number of test nodes per class under --protocol paper (default: K).")] = None
     standardise: StandardiseOption = None
@@ -113,13 +95,8 @@ class BackendOptions(OptionGroup):
     """Where tasks run."""
 
     backend: Annotated[str, option("Where workers run: local, ray or submitit (see docs/engines.md).")] = "local"
-    ray_address: Annotated[
-        str | None, option("Address of a running Ray cluster: auto or HOST:PORT (default: start Ray here).")
-    ] = None
-    submitit_option: Annotated[
-        list[str] | None,
-        option("Option for submitit: KEY=VALUE, such as slurm_partition=long or timeout_min=60; repeatable."),
-    ] = None
+    ray_address: Annotated[str | None, option("Address of a Ray cluster: auto, HOST:PORT (default: start Ray).")] = None
+    submitit_option: Annotated[list[str] | None, option("KEY=VALUE for submitit: timeout_min=60; repeatable.")] = None
 
     def tasks(self, workers: int, *, folder: Path | None = None) -> Tasks:
         """The chosen engine. folder: where submitit keeps tasks and logs; every node must see it."""

@@ -18,9 +18,7 @@ import graphfcl.graph as graphs
 from graphfcl.cli.options import KEYWORD, declare, option, with_option_groups
 from graphfcl.errors import printable, printable_json
 
-AsJson = Annotated[
-    bool, option("Print one JSON document to standard output and all messages to standard error.", flag="--json")
-]
+AsJson = Annotated[bool, option("Print one JSON document; messages go to standard error.", flag="--json")]
 
 
 @dataclass(frozen=True)

@@ -44,14 +44,7 @@ RunMethod = Annotated[
         method_names,
     ),
 ]
-RunStrategy = Annotated[
-    str | None,
-    option(
-        "With --track active: strategy that selects the nodes to label; write your own as module:Class "
-        "(default: auto).",
-        opts.STRATEGIES,
-    ),
-]
+RunStrategy = Annotated[str | None, option("With --track active: name, module:Class (default: auto).", opts.STRATEGIES)]
 
 
 @dataclass(frozen=True)
@@ -60,9 +53,7 @@ class RunOptions:
 
     device: opts.Device = "auto"
     out: Annotated[Path | None, option("Folder for results (default: a new folder in runs/).")] = None
-    encoders: Annotated[
-        Path | None, option("Folder for pre-trained encoders, shared by all methods (default: next to the results).")
-    ] = None
+    encoders: Annotated[Path | None, option("Folder for pre-trained encoders (default: next to the results).")] = None
     resume: Annotated[bool, option("Continue from the checkpoint in the folder.", flag="--resume")] = False
     data_dir: opts.DataDir = None
 

@@ -22,9 +22,7 @@ def show_stream(
     rules: StreamOptions,
     out: Annotated[Path | None, option("Save the stream to this JSON file.")] = None,
     saved: Annotated[Path | None, option("Show a saved stream instead of drawing one.", flag="--from")] = None,
-    verify: Annotated[
-        bool, option("Check that the streams equal those of the benchmark (default: all graphs).", flag="--verify")
-    ] = False,
+    verify: Annotated[bool, option("Check against the benchmark's streams (default: all).", flag="--verify")] = False,
     data_dir: DataDir = None,
 ) -> Answer:
     """Split a graph into sessions, print the schedule, and optionally save it."""

@@ -27,12 +27,7 @@ GROUP_NUMBER = re.compile(r"[1-9][0-9]{0,8}")
 def suggest(
     model: Annotated[Path | None, option("Model folder.", model_folders)] = None,
     graph: Annotated[
-        str | None,
-        option(
-            "Graph without a model: a name from `data list` or a path; with --model: new place of its graph folder, "
-            "if it was moved.",
-            graph_names,
-        ),
+        str | None, option("Graph without a model; with --model: new place of its graph folder.", graph_names)
     ] = None,
     budget: Annotated[int, option("Maximum number of nodes to suggest.", min=1)] = 20,
     strategy: Annotated[
@@ -96,9 +91,7 @@ def _print_suggestions(suggestions: "Sequence[production.Suggestion]") -> None:
 def groups(
     options: ChangeOptions,
     count: Annotated[int, option("Maximum number of groups.", min=1)] = 5,
-    name: Annotated[
-        list[str] | None, option("Learn a group as a class, such as 2=gardening; repeatable. Requires --version.")
-    ] = None,
+    name: Annotated[list[str] | None, option("Learn a group: 2=gardening; needs --version; repeatable.")] = None,
     version: Annotated[int | None, option("With --name: the version for which the groups were listed.")] = None,
     by: Annotated[str, option("With --name: who named the group; stored with the labels.")] = "",
     out: Annotated[Path | None, option("Output file for the members of the groups, .csv or .parquet.")] = None,

@@ -7,8 +7,6 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 import graphfcl.cli.options as opts
 import graphfcl.datasets as datasets
 import graphfcl.graph as graphs
@@ -18,7 +16,7 @@ import graphfcl.production as production
 from graphfcl.cli.changes import NodeTable, changed, entries_of, print_entries
 from graphfcl.cli.completion import graph_names
 from graphfcl.cli.on_disk import ComputeOptions, ModelOptions, import_method
-from graphfcl.cli.options import option
+from graphfcl.cli.options import argument, option
 from graphfcl.cli.output import Answer, answers, print_table, say, say_notes, say_sentence
 from graphfcl.errors import InputError, counted
 
@@ -58,7 +56,7 @@ def _print_hint(folder: "production.ModelFolder", entries: Sequence[dict[str, An
 
 @answers
 def rollback(
-    version: Annotated[int, typer.Argument(help="Version to restore.")], options: ComputeOptions, wait: opts.Wait = 60.0
+    version: Annotated[int, argument("Version to restore.")], options: ComputeOptions, wait: opts.Wait = 60.0
 ) -> Answer:
     """Restore an old version as the newest one."""
     folder = options.folder()
@@ -141,9 +139,7 @@ def _versions(numbers: Sequence[int]) -> str:
 def info(
     folder: opts.ModelArgument = None,
     model: opts.ModelOption = None,
-    full: Annotated[
-        bool, option("Also count nodes that look unknown, even if that needs a forward pass.", flag="--full")
-    ] = False,
+    full: Annotated[bool, option("Also count unknown nodes, if needed with a forward pass.", flag="--full")] = False,
     markdown: Annotated[bool, option("Print the card as Markdown.", flag="--markdown")] = False,
     method: opts.OwnMethod = None,
     as_json: bool = False,
@@ -180,11 +176,7 @@ def _print_card(card: "production.ModelCard", model: Path) -> None:
 def refit(
     model: opts.Model,
     graph: Annotated[
-        str | None,
-        option(
-            "Use this graph, which must have the same node ids: a name or a path (default: the model's graph).",
-            graph_names,
-        ),
+        str | None, option("Use this graph, with the same node ids (default: the model's graph).", graph_names)
     ] = None,
     anyway: Annotated[bool, option("Replace the model even if the new one is not better.", flag="--anyway")] = False,
     method: opts.OwnMethod = None,
