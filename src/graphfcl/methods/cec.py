@@ -15,7 +15,6 @@ from the cosine of centred embeddings.
 """
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -105,12 +104,9 @@ class CecNetwork(PrototypeNetwork):
 class Cec(EpisodicLearner):
     """CEC; formulas and deviations in the module docstring."""
 
-    name: ClassVar[str] = "cec"
-    title: ClassVar[str] = "self-attention over prototypes and query, frozen encoder"
-    reference: ClassVar[str] = (
-        "Zhang et al.: Few-Shot Incremental Learning with Continually Evolved Classifiers. CVPR 2021"
-    )
-    settings_type: ClassVar[type[Any]] = CecSettings
+    title = "self-attention over prototypes and query, frozen encoder"
+    reference = "Zhang et al.: Few-Shot Incremental Learning with Continually Evolved Classifiers. CVPR 2021"
+    settings_type = CecSettings
     settings: CecSettings
     network: CecNetwork
 

@@ -17,7 +17,7 @@ learner without self-training.
 """
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from scipy import linalg, sparse
@@ -52,12 +52,11 @@ class ClosedSetControl(Learner):
     whitening_: (D, D) L^(−T).
     """
 
-    name: ClassVar[str] = "closed-set-control"
-    title: ClassVar[str] = "nearest mean that trains itself on a session, knowing which classes an isolated one holds"
-    reference: ClassVar[str] = "a control of this project, docs/visibility.md"
-    settings_type: ClassVar[type[Any]] = ClosedSetControlSettings
-    control: ClassVar[bool] = True
-    randomness: ClassVar[tuple[str, ...]] = ("columns",)  # more than WIDEST are folded together by a drawn hash
+    title = "nearest mean that trains itself on a session, knowing which classes an isolated one holds"
+    reference = "a control of this project, docs/visibility.md"
+    settings_type = ClosedSetControlSettings
+    control = True
+    randomness = ("columns",)  # more than WIDEST are folded together by a drawn hash
     settings: ClosedSetControlSettings
     _latest: tuple[VisibleNodes, np.ndarray, np.ndarray] | None = None  # a graph, whitening_, and the vectors of both
 

@@ -21,7 +21,7 @@ stream, since a novel class has no more than that.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 import torch
@@ -59,12 +59,11 @@ class ErGnnSettings(LogitHeadSettings):
 class ErGnn(GrowingHeadLearner):
     """ER-GNN; formulas and deviations in the module docstring."""
 
-    name: ClassVar[str] = "er-gnn"
-    title: ClassVar[str] = "a growing head with a replay buffer of chosen nodes"
-    reference: ClassVar[str] = (
+    title = "a growing head with a replay buffer of chosen nodes"
+    reference = (
         "Zhou, Cao: Overcoming Catastrophic Forgetting in Graph Neural Networks with Experience Replay. AAAI 2021"
     )
-    settings_type: ClassVar[type[Any]] = ErGnnSettings
+    settings_type = ErGnnSettings
     settings: ErGnnSettings
 
     def _session_loss(self, before: torch.Tensor, supports: Labelled) -> Callable[[torch.Tensor], torch.Tensor]:  # noqa: ARG002

@@ -30,7 +30,6 @@ chosen by validation sessions of the run.
 
 from dataclasses import dataclass
 from itertools import product
-from typing import Any, ClassVar
 
 import torch
 
@@ -78,13 +77,12 @@ class FecamSettings(ClosedFormSettings):
 class Fecam(ClosedFormLearner):
     """FeCAM; formulas and departures in the module docstring."""
 
-    name: ClassVar[str] = "fecam"
-    title: ClassVar[str] = "Mahalanobis distances with class covariances, calibrated for few labels; training-free"
-    reference: ClassVar[str] = (
+    title = "Mahalanobis distances with class covariances, calibrated for few labels; training-free"
+    reference = (
         "Goswami et al.: FeCAM: Exploiting the Heterogeneity of Class Distributions in Exemplar-Free Continual "
         "Learning. NeurIPS 2023"
     )
-    settings_type: ClassVar[type[Any]] = FecamSettings
+    settings_type = FecamSettings
     settings: FecamSettings
 
     def _nobody(self, size: int) -> ClassMoments:

@@ -8,7 +8,6 @@ chosen, a session without a new class leaves the weights as they are, on every t
 """
 
 from collections.abc import Callable
-from typing import Any, ClassVar
 
 import torch
 
@@ -21,10 +20,9 @@ from graphfcl.nn import tensor_of
 class Finetune(GrowingHeadLearner):
     """Fine-tuning; what it does and keeps in the module docstring."""
 
-    name: ClassVar[str] = "finetune"
-    title: ClassVar[str] = "a growing linear head, fine-tuned on supports alone"
-    reference: ClassVar[str] = "baseline"
-    settings_type: ClassVar[type[Any]] = LogitHeadSettings
+    title = "a growing linear head, fine-tuned on supports alone"
+    reference = "baseline"
+    settings_type = LogitHeadSettings
 
     def _session_loss(self, before: torch.Tensor, supports: Labelled) -> Callable[[torch.Tensor], torch.Tensor]:  # noqa: ARG002
         labels = tensor_of(supports[1], self.device)

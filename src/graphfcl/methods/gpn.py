@@ -12,7 +12,7 @@ labels have the plain mean of their train nodes as prototype.
 """
 
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import Annotated
 
 import numpy as np
 import torch
@@ -36,13 +36,10 @@ class GpnSettings(EpisodicSettings):
 class Gpn(EpisodicLearner):
     """GPN; formulas and deviations in the module docstring."""
 
-    name: ClassVar[str] = "gpn"
-    title: ClassVar[str] = "prototypes of supports that a node valuator weights"
-    reference: ClassVar[str] = (
-        "Ding et al.: Graph Prototypical Networks for Few-shot Learning on Attributed Networks. CIKM 2020"
-    )
-    settings_type: ClassVar[type[Any]] = GpnSettings
-    records_steps: ClassVar[bool] = True
+    title = "prototypes of supports that a node valuator weights"
+    reference = "Ding et al.: Graph Prototypical Networks for Few-shot Learning on Attributed Networks. CIKM 2020"
+    settings_type = GpnSettings
+    records_steps = True
     settings: GpnSettings
     network: PrototypeNetwork
 

@@ -216,15 +216,14 @@ class HagMeta(EpisodicLearner):
     tasks: columns of every task after the base task, oldest first.
     """
 
-    name: ClassVar[str] = "hag-meta"
-    title: ClassVar[str] = "pseudo-incremental meta-training with node-level and task-level attention"
-    reference: ClassVar[str] = "Tan, Ding, Guo, Liu: Graph Few-shot Class-incremental Learning. WSDM 2022"
-    settings_type: ClassVar[type[Any]] = HagMetaSettings
+    title = "pseudo-incremental meta-training with node-level and task-level attention"
+    reference = "Tan, Ding, Guo, Liu: Graph Few-shot Class-incremental Learning. WSDM 2022"
+    settings_type = HagMetaSettings
     # Sessions of a model in production have any number of classes, which the printed attention cannot take.
     production_settings: ClassVar[dict[str, Any]] = {"tla": "invariant"}
-    trains_on_query_labels: ClassVar[bool] = True
-    records_steps: ClassVar[bool] = True
-    tunes_on_all_classes: ClassVar[bool] = True
+    trains_on_query_labels = True
+    records_steps = True
+    tunes_on_all_classes = True
     settings: HagMetaSettings
     network: HagMetaNetwork
 

@@ -16,7 +16,7 @@ mean of its supports; under the track ``isolated`` the means are kept as they we
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -59,12 +59,12 @@ def distillation_targets(before: torch.Tensor, labels: torch.Tensor, count: int)
 class ICarl(GrowingHeadLearner):
     """iCaRL; formulas and deviations in the module docstring."""
 
-    name: ClassVar[str] = "icarl"
-    title: ClassVar[str] = "herded exemplars, distillation, nearest mean of exemplars"
-    reference: ClassVar[str] = (
+    name = "icarl"
+    title = "herded exemplars, distillation, nearest mean of exemplars"
+    reference = (
         "Rebuffi, Kolesnikov, Sperl, Lampert: iCaRL: Incremental Classifier and Representation Learning. CVPR 2017"
     )
-    settings_type: ClassVar[type[Any]] = ICarlSettings
+    settings_type = ICarlSettings
     settings: ICarlSettings
 
     def __init__(self, settings: Any = None, *, seed: int = 0, device: str | torch.device = "cpu") -> None:

@@ -19,7 +19,7 @@ are chosen by validation sessions.
 """
 
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 import numpy as np
 import torch
@@ -114,12 +114,9 @@ class Adaptation(Part):
 class MetaGnn(EpisodicLearner):
     """Meta-GNN; formulas and deviations in the module docstring."""
 
-    name: ClassVar[str] = "meta-gnn"
-    title: ClassVar[str] = "MAML: an initialisation that adapts to a few supports"
-    reference: ClassVar[str] = (
-        "Zhou et al.: Meta-GNN: On Few-shot Node Classification in Graph Meta-learning. CIKM 2019"
-    )
-    settings_type: ClassVar[type[Any]] = MetaGnnSettings
+    title = "MAML: an initialisation that adapts to a few supports"
+    reference = "Zhou et al.: Meta-GNN: On Few-shot Node Classification in Graph Meta-learning. CIKM 2019"
+    settings_type = MetaGnnSettings
     settings: MetaGnnSettings
     network: PrototypeNetwork
 

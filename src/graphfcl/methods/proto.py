@@ -9,7 +9,7 @@ under the track ``isolated`` the prototypes are kept instead.
 """
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 
@@ -31,9 +31,8 @@ class ProtoGatSettings(EncoderSettings):
 class ProtoGcn(EncoderLearner):
     """Proto-GCN; formulas and deviations in the module docstring."""
 
-    name: ClassVar[str] = "proto-gcn"
-    title: ClassVar[str] = "prototypes on the pre-trained GCN"
-    reference: ClassVar[str] = "Snell, Swersky, Zemel: Prototypical Networks for Few-shot Learning. NeurIPS 2017"
+    title = "prototypes on the pre-trained GCN"
+    reference = "Snell, Swersky, Zemel: Prototypical Networks for Few-shot Learning. NeurIPS 2017"
     network: PrototypeNetwork
     memory: PrototypeMemory
 
@@ -64,7 +63,6 @@ class ProtoGcn(EncoderLearner):
 class ProtoGat(ProtoGcn):
     """The same on a graph attention network."""
 
-    name: ClassVar[str] = "proto-gat"
-    title: ClassVar[str] = "prototypes on a pre-trained GAT"
-    reference: ClassVar[str] = "Snell et al. 2017, with Veličković et al.: Graph Attention Networks. ICLR 2018"
-    settings_type: ClassVar[type[Any]] = ProtoGatSettings
+    title = "prototypes on a pre-trained GAT"
+    reference = "Snell et al. 2017, with Veličković et al.: Graph Attention Networks. ICLR 2018"
+    settings_type = ProtoGatSettings

@@ -26,7 +26,7 @@ them for five are a weight of the class, which the balanced form has without the
 """
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -78,13 +78,12 @@ class Ranpac(ClosedFormLearner):
     projection: (D, M) P. centre: (M,) m, zeros in the released form.
     """
 
-    name: ClassVar[str] = "ranpac"
-    title: ClassVar[str] = "class-balanced ridge regression on a random projection; closed form, stores no node"
-    reference: ClassVar[str] = (
+    title = "class-balanced ridge regression on a random projection; closed form, stores no node"
+    reference = (
         "McDonnell et al.: RanPAC: Random Projections and Pre-trained Models for Continual Learning. NeurIPS 2023"
     )
-    settings_type: ClassVar[type[Any]] = RanpacSettings
-    lasting_tensors: ClassVar[tuple[str, ...]] = (*ClosedFormLearner.lasting_tensors, "projection.")
+    settings_type = RanpacSettings
+    lasting_tensors = (*ClosedFormLearner.lasting_tensors, "projection.")
     settings: RanpacSettings
 
     def __init__(self, settings: Any = None, *, seed: int = 0, device: str | torch.device = "cpu") -> None:

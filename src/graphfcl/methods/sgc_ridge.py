@@ -22,7 +22,6 @@ classes the first candidates are taken. a scales columns of f alone, so the sums
 
 from dataclasses import dataclass
 from itertools import product
-from typing import Any, ClassVar
 
 import torch
 
@@ -54,10 +53,9 @@ class SgcRidgeSettings(CheckedSettings):
 class SgcRidge(ClosedFormLearner):
     """SGC-ridge; formulas in the module docstring."""
 
-    name: ClassVar[str] = "sgc-ridge"
-    title: ClassVar[str] = "class-balanced ridge regression on propagated features; closed form, stores no node"
-    reference: ClassVar[str] = "a control of this project; features of SGC, Wu et al., ICML 2019"
-    settings_type: ClassVar[type[Any]] = SgcRidgeSettings
+    title = "class-balanced ridge regression on propagated features; closed form, stores no node"
+    reference = "a control of this project; features of SGC, Wu et al., ICML 2019"
+    settings_type = SgcRidgeSettings
     settings: SgcRidgeSettings
 
     def _weights(self) -> tuple[float, float]:

@@ -19,7 +19,6 @@ Only classes of session 0 calibrate: later ones are never lent from. α is chose
 """
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
 
 import torch
 
@@ -45,12 +44,9 @@ class TeenSettings(ClosedFormSettings):
 class Teen(ClosedFormLearner):
     """TEEN; formulas and departures in the module docstring."""
 
-    name: ClassVar[str] = "teen"
-    title: ClassVar[str] = "prototypes calibrated by similar classes of session 0; training-free"
-    reference: ClassVar[str] = (
-        "Wang et al.: Few-Shot Class-Incremental Learning via Training-Free Prototype Calibration. NeurIPS 2023"
-    )
-    settings_type: ClassVar[type[Any]] = TeenSettings
+    title = "prototypes calibrated by similar classes of session 0; training-free"
+    reference = "Wang et al.: Few-Shot Class-Incremental Learning via Training-Free Prototype Calibration. NeurIPS 2023"
+    settings_type = TeenSettings
     settings: TeenSettings
 
     def _nobody(self, size: int) -> ClassSums:

@@ -32,7 +32,7 @@ Departures:
 
 from copy import copy
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -114,13 +114,12 @@ class Tem(ClosedFormLearner):
     memory: the sample of labelled nodes and the head. choice: the λ of session 0 and that of later ones.
     """
 
-    name: ClassVar[str] = "tem"
-    title: ClassVar[str] = "a head on propagated features, trained again on a memory of sampled vectors"
-    reference: ClassVar[str] = (
+    title = "a head on propagated features, trained again on a memory of sampled vectors"
+    reference = (
         "Zhang, Song, Chen, Tao: Topology-aware Embedding Memory for Continual Learning on Expanding Networks. KDD 2024"
     )
-    settings_type: ClassVar[type[Any]] = TemSettings
-    works_on_disk: ClassVar[bool] = False  # session 0 trains on the vectors of all of its train nodes at once
+    settings_type = TemSettings
+    works_on_disk = False  # session 0 trains on the vectors of all of its train nodes at once
     settings: TemSettings
     memory: TemMemory
 

@@ -73,7 +73,7 @@ class ClosedFormLearner(EncoderLearner[NodeTables]):
 
     settings_type: ClassVar[type[Any]] = ClosedFormSettings
     lasting_tensors: ClassVar[tuple[str, ...]] = ("network.", "blocks.")
-    works_on_disk: ClassVar[bool] = True  # with propagated features
+    works_on_disk = True  # with propagated features
     memory: Any
 
     def __init__(self, settings: Any = None, *, seed: int = 0, device: str | torch.device = "cpu") -> None:

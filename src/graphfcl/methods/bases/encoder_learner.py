@@ -102,11 +102,11 @@ class EncoderLearner(Learner, Generic[Inputs]):
     network: has ``encoder`` and ``embed(inputs, rows)``.
     """
 
-    randomness: ClassVar[tuple[str, ...]] = ("nodes", "columns")
+    randomness = ("nodes", "columns")
     # Over nodes: dropout, batches, episodes, the supports of validation sessions. Over columns: the first weights of an
     # encoder, the start of the singular vectors.
 
-    settings_type: ClassVar[type[Any]] = EncoderSettings
+    settings_type = EncoderSettings
     lasting_tensors: ClassVar[tuple[str, ...]] = ("network.",)
     network: Any
     pretraining: Pretraining

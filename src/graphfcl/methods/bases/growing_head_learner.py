@@ -3,7 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -76,7 +76,7 @@ class GrowingHeadLearner(EncoderLearner):
     which new columns start. adjustment: of the logits, by how many labels of each class were learned.
     """
 
-    settings_type: ClassVar[type[Any]] = HeadSettings
+    settings_type = HeadSettings
     network: HeadNetwork
     memory: ReplayMemory
     training: SupervisedTraining

@@ -49,7 +49,7 @@ import copy
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -200,12 +200,9 @@ class Teacher:
 class Geometer(EpisodicLearner):
     """Geometer; formulas and deviations in the module docstring."""
 
-    name: ClassVar[str] = "geometer"
-    title: ClassVar[str] = "prototypes by degree and attention, three geometric losses, distillation"
-    reference: ClassVar[str] = (
-        "Lu et al.: Geometer: Graph Few-Shot Class-Incremental Learning via Prototype Representation. KDD 2022"
-    )
-    settings_type: ClassVar[type[Any]] = GeometerSettings
+    title = "prototypes by degree and attention, three geometric losses, distillation"
+    reference = "Lu et al.: Geometer: Graph Few-Shot Class-Incremental Learning via Prototype Representation. KDD 2022"
+    settings_type = GeometerSettings
     settings: GeometerSettings
     network: GeometerNetwork
     fine_tuning: SessionSteps

@@ -19,7 +19,7 @@ The number of epochs is the one that was best on session 0.
 """
 
 from itertools import product
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -55,11 +55,10 @@ class Joint(EncoderLearner):
     retraining: which trunk, and what its training starts from. blocks: what no label touched, of features and ridge.
     """
 
-    name: ClassVar[str] = "joint"
-    title: ClassVar[str] = "retrained at each session on all labels of all classes (uses pool labels)"
-    reference: ClassVar[str] = "upper reference"
-    settings_type: ClassVar[type[Any]] = JointSettings
-    uses_pool_labels: ClassVar[bool] = True
+    title = "retrained at each session on all labels of all classes (uses pool labels)"
+    reference = "upper reference"
+    settings_type = JointSettings
+    uses_pool_labels = True
     settings: JointSettings
     network: JointNetwork
     memory: ReplayMemory

@@ -12,7 +12,7 @@ With g the mean embedding of the nodes of a part, h = head(g), and h' the same u
 import time
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 import numpy as np
 import torch
@@ -36,7 +36,7 @@ STEPS_PER_CHECKPOINT = 20
 class ContrastSettings(CheckedSettings):
     """Contrastive pre-training."""
 
-    prefix: ClassVar[str] = "contrast."
+    prefix = "contrast."
     epochs: Number = 200
     """Epochs; each is one step on all parts of the graph."""
     parts: Annotated[int, Limits(least=2)] = 300

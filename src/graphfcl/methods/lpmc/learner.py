@@ -46,7 +46,7 @@ Departures, from the paper unless it says the code:
 """
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -106,11 +106,10 @@ def without_classes(episode: Episode, left_out: np.ndarray) -> Episode:
 class Lpmc(EpisodicLearner):
     """LPMC; formulas and deviations in the module docstring."""
 
-    name: ClassVar[str] = "lpmc"
-    title: ClassVar[str] = "micro-clusters, contrastive pre-training and pseudo-incremental episodes"
-    reference: ClassVar[str] = "LPMC, arXiv 2609.25781"
-    settings_type: ClassVar[type[Any]] = LpmcSettings
-    tunes_on_all_classes: ClassVar[bool] = True
+    title = "micro-clusters, contrastive pre-training and pseudo-incremental episodes"
+    reference = "LPMC, arXiv 2609.25781"
+    settings_type = LpmcSettings
+    tunes_on_all_classes = True
     settings: LpmcSettings
     network: LpmcNetwork
     pretraining: ContrastivePretraining

@@ -44,7 +44,7 @@ Departures from the released code:
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -140,13 +140,12 @@ class Mecoin(EncoderLearner):
     the validation nodes of session 0.
     """
 
-    name: ClassVar[str] = "mecoin"
-    title: ClassVar[str] = "a structured memory of keys and values, distilled from an MLP on a frozen encoder"
-    reference: ClassVar[str] = (
+    title = "a structured memory of keys and values, distilled from an MLP on a frozen encoder"
+    reference = (
         "Li, Zhang, Gao, Qi: An Efficient Memory Module for Graph Few-Shot Class-Incremental Learning. NeurIPS 2024"
     )
-    settings_type: ClassVar[type[Any]] = MecoinSettings
-    lasting_tensors: ClassVar[tuple[str, ...]] = ("network.encoder.", "network.books.")
+    settings_type = MecoinSettings
+    lasting_tensors = ("network.encoder.", "network.books.")
     settings: MecoinSettings
     network: MecoinNetwork
     memory: SampledMemory

@@ -127,7 +127,7 @@ class ClassMoments(ClassSums):
     """products: (C, D, D) Σ x xᵀ over the vectors of each class, in 64 bits."""
 
     products: torch.Tensor
-    symmetric: ClassVar[tuple[str, ...]] = ("products",)
+    symmetric = ("products",)
 
     @classmethod
     def empty(cls, size: int = 0, device: torch.device | str = "cpu") -> Self:
@@ -156,7 +156,7 @@ class RidgeSums(ClassSums):
 
     gram: torch.Tensor
     balanced: bool = True
-    symmetric: ClassVar[tuple[str, ...]] = ("gram",)
+    symmetric = ("gram",)
 
     @classmethod
     def empty(cls, size: int = 0, device: torch.device | str = "cpu", *, balanced: bool = True) -> Self:

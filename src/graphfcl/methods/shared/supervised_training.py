@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -40,7 +40,7 @@ ENCODER_SETTINGS = ("encoder", "hidden", "size", "last_relu", "dropout", "pretra
 class SupervisedSettings(CheckedSettings):
     """Supervised training that validation nodes stop."""
 
-    prefix: ClassVar[str] = "pretraining."
+    prefix = "pretraining."
 
     epochs: Count = 100
     """Epochs at most."""

@@ -47,7 +47,7 @@ Departures from the paper and the released code:
 """
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -144,10 +144,9 @@ class CalibratedPrototypes(PrototypeMemory):
 class Tap(EncoderLearner):
     """TAP; formulas and deviations in the module docstring."""
 
-    name: ClassVar[str] = "tap"
-    title: ClassVar[str] = "three topologies at session 0, prototypes calibrated by unlabelled neighbours"
-    reference: ClassVar[str] = "Li et al.: Inductive Graph Few-shot Class Incremental Learning. WSDM 2025"
-    settings_type: ClassVar[type[Any]] = TapSettings
+    title = "three topologies at session 0, prototypes calibrated by unlabelled neighbours"
+    reference = "Li et al.: Inductive Graph Few-shot Class Incremental Learning. WSDM 2025"
+    settings_type = TapSettings
     settings: TapSettings
     network: PrototypeNetwork
     memory: CalibratedPrototypes
