@@ -195,12 +195,11 @@ def test_penalties_are_those_that_validation_likes_best() -> None:
     kept = first_of_each_class(-arrivals, labels, learner.settings.budget)
     for penalty in candidates:
 
-        def predict(_: Any, few: Any, count: int, nodes: np.ndarray, penalty: float = penalty) -> np.ndarray:
+        def predict(few: Any, penalty: float = penalty) -> np.ndarray:
             known = np.concatenate([train[kept], few[0]])
-            head = head_by_loop(
-                vectors(learner, visible.loaded(), known), np.concatenate([labels[kept], few[1]]), count, penalty
-            )
-            return (vectors(learner, visible.loaded(), nodes) @ head).argmax(axis=1)
+            points, columns = vectors(learner, visible.loaded(), known), np.concatenate([labels[kept], few[1]])
+            head = head_by_loop(points, columns, validation.class_count, penalty)
+            return (vectors(learner, visible.loaded(), validation.asked[0]) @ head).argmax(axis=1)
 
         scores.append(np.mean([validation.only(draw).score(predict) for draw in range(STEP_DRAWS)]))
     assert learner.chosen()["session_penalty"] == candidates[int(np.argmax(scores))]

@@ -22,7 +22,7 @@ from torch import nn
 
 from graphfcl.methods.bases.encoder_learner import Stage
 from graphfcl.methods.bases.episodic_learner import EpisodicLearner, EpisodicSettings
-from graphfcl.methods.learner import Labelled, LearnerState, Progress
+from graphfcl.methods.learner import LearnerState, Progress
 from graphfcl.methods.settings import Count, Positive
 from graphfcl.methods.shared.episodes import Episode, PseudoIncrementalSampler
 from graphfcl.methods.shared.heads import CosineHead, unit
@@ -30,7 +30,6 @@ from graphfcl.methods.shared.parts import Part
 from graphfcl.methods.shared.prototype_network import PrototypeNetwork, class_shares, weighted_prototypes
 from graphfcl.methods.shared.supervised_training import SupervisedTraining, base_part
 from graphfcl.methods.shared.training_state import copy_weights
-from graphfcl.methods.shared.validation_sessions import ValidationSessions
 from graphfcl.nn import Encoder, GraphInputs, Linear
 from graphfcl.stream.sessions import BaseSession
 
@@ -96,9 +95,9 @@ class CecNetwork(PrototypeNetwork):
         return self.temperature * (unit(classes) * unit(asked)[:, None]).sum(dim=2)
 
     @torch.no_grad()
-    def all_logits(self, queries: torch.Tensor, prototypes: torch.Tensor) -> torch.Tensor:
+    def scores(self, values: torch.Tensor, prototypes: torch.Tensor) -> torch.Tensor:
         """The same, some queries at a time."""
-        return torch.cat([self.logits(part, prototypes) for part in queries.split(CHUNK)])
+        return torch.cat([self.logits(part, prototypes) for part in values.split(CHUNK)])
 
 
 class Cec(EpisodicLearner):
@@ -150,24 +149,9 @@ class Cec(EpisodicLearner):
         prototypes = weighted_prototypes(supports, shares, classes, episode.class_count)
         return nn.functional.cross_entropy(self.network.logits(queries, prototypes), labels)
 
-    def _validate(self, inputs: GraphInputs, validation: ValidationSessions) -> float:
-        embedding = self.network.node_embeddings(inputs)
-
-        def predict(train: Labelled, supports: Labelled, class_count: int, nodes: np.ndarray) -> np.ndarray:
-            prototypes = self.network.prototypes(embedding, train, supports, class_count)
-            queries = embedding.values[embedding.rows(nodes)]
-            return self.network.all_logits(queries, prototypes).argmax(dim=1).cpu().numpy()
-
-        return validation.score(predict)
-
     def _finish(self, inputs: GraphInputs) -> None:
         self.memory.keep(self.memory.prototypes(self.network, self._node_embeddings(inputs), len(self.classes_)))
         self.network.requires_grad_(False)
-
-    def _score_all(self, inputs: GraphInputs) -> torch.Tensor:
-        embedding = self._node_embeddings(inputs)
-        prototypes = self.memory.prototypes(self.network, embedding, len(self.classes_))
-        return self.network.all_logits(embedding.values, prototypes)
 
     def load_state(self, state: LearnerState) -> None:
         super().load_state(state)

@@ -19,9 +19,9 @@ import torch
 
 from graphfcl.methods.bases.episodic_learner import EpisodicLearner, EpisodicSettings
 from graphfcl.methods.settings import Limits
-from graphfcl.methods.shared.episodes import Episode, TaskSampler
+from graphfcl.methods.shared.episodes import TaskSampler
 from graphfcl.methods.shared.prototype_network import NodeLevelAttention, PrototypeNetwork
-from graphfcl.nn import Encoder, GraphInputs
+from graphfcl.nn import Encoder
 from graphfcl.stream.sessions import BaseSession
 
 
@@ -51,7 +51,4 @@ class Gpn(EpisodicLearner):
         return len(base.classes) > 1
 
     def _sampler(self, base: BaseSession, pseudo_novel: np.ndarray) -> TaskSampler:
-        return TaskSampler.of(base, pseudo_novel, self.settings.task_way, self.settings.queries)
-
-    def _episode_loss(self, inputs: GraphInputs, episode: Episode, *, by_class: bool = False) -> torch.Tensor:
-        return self.network.episode_loss(inputs, episode, self.generator, by_class=by_class)
+        return TaskSampler.of(base, pseudo_novel, base.shot, self.settings.queries, self.settings.task_way)

@@ -40,9 +40,9 @@ import torch
 from torch import nn
 
 from graphfcl.methods.bases.episodic_learner import EpisodicLearner, EpisodicSettings
-from graphfcl.methods.settings import Count, Number, Positive
-from graphfcl.methods.shared.episodes import DeviceEpisode, Episode, PseudoIncrementalSampler
-from graphfcl.methods.shared.fine_tuning import STEP_CANDIDATES, Steps
+from graphfcl.methods.settings import Count
+from graphfcl.methods.shared.episodes import DeviceEpisode, PseudoIncrementalSampler
+from graphfcl.methods.shared.fine_tuning import StepSettings
 from graphfcl.methods.shared.parts import OwnAttributes, Part
 from graphfcl.methods.shared.prototype_network import NodeLevelAttention, PrototypeNetwork, weighted_cross_entropy
 from graphfcl.methods.shared.training_state import check_finite, take_steps
@@ -54,7 +54,7 @@ Loss = Callable[[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor], torch.
 
 
 @dataclass(frozen=True)
-class HagMetaSettings(EpisodicSettings):
+class HagMetaSettings(StepSettings, EpisodicSettings):
     """All settings; the defaults are the paper's where it names them."""
 
     gpil: bool = True
@@ -69,12 +69,6 @@ class HagMetaSettings(EpisodicSettings):
     """Cross-entropy, or the binary form as printed."""
     base_supports: Count = 20
     """Nodes of a base class that make its mean in an episode."""
-    fine_tuning: tuple[Steps, ...] = STEP_CANDIDATES
-    """(steps, rate) candidates of a session, besides (0, 0); validation sessions choose."""
-    fine_tuning_steps: Number | None = None
-    """Steps of a session, instead of choosing them."""
-    fine_tuning_rate: Positive = 0.005
-    """Rate of these steps."""
 
 
 class HagMetaNetwork(PrototypeNetwork):
@@ -254,9 +248,6 @@ class HagMeta(EpisodicLearner):
     def _sampler(self, base: BaseSession, pseudo_novel: np.ndarray) -> PseudoIncrementalSampler:
         return PseudoIncrementalSampler.of(base, pseudo_novel, self.settings.base_supports, self.settings.queries)
 
-    def _episode_loss(self, inputs: GraphInputs, episode: Episode, *, by_class: bool = False) -> torch.Tensor:
-        return self.network.episode_loss(inputs, episode, self.generator, by_class=by_class)
-
     def _chooses(self, base: BaseSession) -> bool:
         return base.protocol != "paper" and super()._chooses(base)
 
@@ -273,16 +264,16 @@ class HagMeta(EpisodicLearner):
             self.tasks.append(list(range(count - len(session.new_classes), count)))
         super()._learn(session, inputs)
         if isinstance(session, PaperSession):
-            episode = self._known_classes(self.tasks).with_queries(
-                session.queries, session.query_labels, self.settings.base_supports, self.random
-            )
+            queries, known = (session.queries, session.query_labels), self._known_classes(self.tasks)
+            episode = known.with_queries(queries, self.settings.base_supports, self.random)
             loss = self.meta.step(inputs, episode, self.meta.new_optimiser(self.fine_tuning.rate))
             check_finite(loss, "the gradient step of session", session.number)
         else:
-            self._fine_tune(inputs, self._known_classes(self.tasks), self.fine_tuning.steps, self.fine_tuning.rate)
+            self._fine_tune(inputs, self._known_classes(self.tasks), *self.fine_tuning.choice)
 
-    def _fine_tune(self, inputs: GraphInputs, known: KnownClasses, steps: int, rate: float) -> None:
+    def _fine_tune(self, inputs: GraphInputs, known: KnownClasses, *choice: Any) -> None:
         """The same loss as in an episode, averaged by class."""
+        steps, rate = choice
 
         def loss() -> torch.Tensor:
             episode = known.sample(self.settings.base_supports, self.settings.queries, self.random)

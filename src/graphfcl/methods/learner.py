@@ -32,6 +32,22 @@ Labelled = tuple[np.ndarray, np.ndarray]  # node numbers and columns
 TABLE_NAME = re.compile(r"[a-z0-9-]+-[0-9a-f]{16}")  # of a table's folder, and of nothing outside the work folder
 
 
+def no_labels() -> Labelled:
+    """No labelled node."""
+    return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
+
+
+def join_labelled(*labelled: Labelled) -> Labelled:
+    """All of these labelled nodes, one after the other."""
+    nodes, columns = (np.concatenate(parts) for parts in zip(*labelled, strict=True))
+    return nodes, columns
+
+
+def select_labelled(labelled: Labelled, which: np.ndarray) -> Labelled:
+    """Some of these labelled nodes: a mask, or their places."""
+    return labelled[0][which], labelled[1][which]
+
+
 @dataclass(frozen=True, eq=False)
 class LearnerState:
     """Everything a learner knows: plain tensors, and values that JSON can hold."""
@@ -248,8 +264,8 @@ class Learner(ABC):
 
     def refuse_another(self, saved: dict[str, Any]) -> None:
         """Refuse the values of a state of another method, seed or settings."""
-        found = (saved.get("method"), saved.get("settings"), saved.get("seed"))
-        if found != (self.name, self.settings_as_json(), self.seed):
+        identity = (saved.get("method"), saved.get("settings"), saved.get("seed"))
+        if identity != (self.name, self.settings_as_json(), self.seed):
             raise InputError("the saved learner has another method, seed or settings than this one: use the same ones.")
 
     def stored(self) -> dict[str, int]:
@@ -258,10 +274,10 @@ class Learner(ABC):
 
         By default whole numbers of the state count as nodes and all else as weights.
         """
-        found = {"nodes": 0, "features": 0, "embeddings": 0, "weights": 0}
+        sizes = {"nodes": 0, "features": 0, "embeddings": 0, "weights": 0}
         for tensor in self.state().tensors.values():
-            found["weights" if tensor.is_floating_point() else "nodes"] += tensor.nbytes
-        return found
+            sizes["weights" if tensor.is_floating_point() else "nodes"] += tensor.nbytes
+        return sizes
 
     # What a model in production needs besides; the defaults are right and slow
 
@@ -299,8 +315,8 @@ class Learner(ABC):
 
     def vectors_to_draw(self, visible: VisibleNodes, nodes: np.ndarray) -> np.ndarray | None:
         """(nodes, h) vectors for a picture of the classes; None if the learner has no embeddings."""
-        found = self.embeddings(visible)
-        return found[visible.rows(nodes)] if found.shape[1] else None
+        embeddings = self.embeddings(visible)
+        return embeddings[visible.rows(nodes)] if embeddings.shape[1] else None
 
     def restate(self, visible: VisibleNodes, train: Labelled, supports: Labelled) -> bool:  # noqa: ARG002
         """Rebuild class memory from exactly these labelled nodes; False if unsupported.
@@ -334,16 +350,12 @@ class Learner(ABC):
         train, supports: all labelled nodes as in :meth:`restate`, those to leave out among them. The learner is the
         same afterwards.
         """
-        remaining = [
-            (nodes[kept], columns[kept])
-            for nodes, columns in (train, supports)
-            for kept in (~np.isin(nodes, left_out[0]),)
-        ]
-        if not self.restate(visible, remaining[0], remaining[1]):
+        remaining = (select_labelled(part, ~np.isin(part[0], left_out[0])) for part in (train, supports))
+        if not self.restate(visible, *remaining):
             return None
-        found = self.scores(visible, left_out[0])
+        scores = self.scores(visible, left_out[0])
         self.restate(visible, train, supports)
-        return found
+        return scores
 
     def drop_nodes(self, nodes: np.ndarray) -> None:  # noqa: B027
         """These nodes leave the graph for good: keep none of them."""

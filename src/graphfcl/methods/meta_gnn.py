@@ -19,6 +19,7 @@ are chosen by validation sessions.
 """
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any
 
 import numpy as np
@@ -29,15 +30,19 @@ from torch.func import functional_call
 from graphfcl.errors import DivergenceError
 from graphfcl.graph.interfaces import VisibleNodes
 from graphfcl.methods.bases.episodic_learner import EpisodicLearner, EpisodicSettings
-from graphfcl.methods.learner import Labelled, Progress, Tensors
-from graphfcl.methods.settings import Count, Limits, Number, Positive
+from graphfcl.methods.learner import Labelled, Progress, Tensors, no_labels, select_labelled
+from graphfcl.methods.settings import Count, Limits, Positive
 from graphfcl.methods.shared.episodes import Episode, TaskSampler
-from graphfcl.methods.shared.fine_tuning import DIVERGED, Steps
-from graphfcl.methods.shared.memories import nothing
+from graphfcl.methods.shared.fine_tuning import Steps, StepSettings
 from graphfcl.methods.shared.parts import Part
-from graphfcl.methods.shared.prototype_network import PrototypeNetwork, class_shares, weighted_prototypes
+from graphfcl.methods.shared.prototype_network import (
+    NodeEmbeddings,
+    PrototypeNetwork,
+    class_shares,
+    weighted_prototypes,
+)
 from graphfcl.methods.shared.training_state import check_finite
-from graphfcl.methods.shared.validation_sessions import STEP_DRAWS, ValidationSessions
+from graphfcl.methods.shared.validation_sessions import ValidationSessions
 from graphfcl.nn import Encoder, GraphInputs, tensor_of
 from graphfcl.stream.sessions import BaseSession, Session
 
@@ -45,7 +50,7 @@ Head = tuple[torch.Tensor, torch.Tensor]  # weights (h, classes) and biases (cla
 
 
 @dataclass(frozen=True)
-class MetaGnnSettings(EpisodicSettings):
+class MetaGnnSettings(StepSettings, EpisodicSettings):
     """Meta-training through inner steps."""
 
     task_way: Annotated[int, Limits(least=2)] = 5
@@ -60,9 +65,7 @@ class MetaGnnSettings(EpisodicSettings):
     """Compute class means again, from labelled nodes, on the graph of each session; off: as they were learned."""
     fine_tuning: tuple[Steps, ...] = ((5, 0.01), (10, 0.01), (5, 0.1), (10, 0.1))
     """(steps, rate) candidates for the adaptation of a session, besides (0, 0); validation sessions choose."""
-    fine_tuning_steps: Number | None = None
-    """Steps of a session, instead of choosing them."""
-    fine_tuning_rate: Positive = 0.01
+    fine_tuning_rate: float = 0.01
     """Rate of these steps."""
 
 
@@ -139,7 +142,7 @@ class MetaGnn(EpisodicLearner):
         return len(base.classes) > 1
 
     def _sampler(self, base: BaseSession, pseudo_novel: np.ndarray) -> TaskSampler:
-        return TaskSampler.of(base, pseudo_novel, self.settings.task_way, self.settings.queries)
+        return TaskSampler.of(base, pseudo_novel, base.shot, self.settings.queries, self.settings.task_way)
 
     def _episode_loss(self, inputs: GraphInputs, episode: Episode, *, by_class: bool = False) -> torch.Tensor:  # noqa: ARG002
         encoder, chosen = self.network.encoder, self.settings
@@ -165,39 +168,32 @@ class MetaGnn(EpisodicLearner):
         return nn.functional.cross_entropy(logits, asked)
 
     def _validate(self, inputs: GraphInputs, validation: ValidationSessions) -> float:
-        draws = min(STEP_DRAWS, len(validation.supports))  # each takes inner steps of its own
-        return max(0.0, self._try_steps(inputs, validation, self.settings.inner_steps, self.settings.inner_rate, draws))
+        embedding, chosen = self.network.node_embeddings(inputs), self.settings
+        score = partial(self._score_draw, inputs, embedding, steps=chosen.inner_steps, rate=chosen.inner_rate)
+        try:
+            return float(np.mean([score(draw) for draw in validation.draws]))  # each takes inner steps of its own
+        except DivergenceError:
+            return 0.0
 
-    def _try_steps(
-        self, inputs: GraphInputs, validation: ValidationSessions, steps: int, rate: float, draws: int
+    def _score_draw(
+        self, inputs: GraphInputs, embedding: NodeEmbeddings, draw: ValidationSessions, steps: int, rate: float
     ) -> float:
-        """The validation score after the last session with so many steps; less than any if they diverge."""
-        embedding = self.network.node_embeddings(inputs)
-        rows = inputs.visible.rows(validation.asked[0])
-        scores = []
-        for draw in range(draws):
-            alone = validation.only(draw)
-            few = last = nothing()
-            for known in alone.sessions():
-                few, new = (known.supports, known.support_classes), np.isin(known.support_classes, known.tasks[-1])
-                last = (few[0][new], few[1][new])
-            prototypes = self.network.prototypes(embedding, alone.train, few, alone.class_count)
-            try:
-                weights, head = self._adapt(inputs, prototypes, last, steps if last[0].size else 0, rate)
-            except DivergenceError:
-                return DIVERGED
-            predicted = self._logits(inputs, weights, head).argmax(dim=1).cpu().numpy()[rows]
-            scores.append(alone.score_of(predicted))
-        return float(np.mean(scores))
+        """The score after the last session of a draw with so many steps."""
+        supports = last = no_labels()
+        for known in draw.sessions():
+            supports, new = known.supports, np.isin(known.supports[1], known.tasks[-1])
+            last = select_labelled(supports, new)
+        prototypes = self.network.prototypes(embedding, draw.train, supports, draw.class_count)
+        weights, head = self._adapt(inputs, prototypes, last, steps if last[0].size else 0, rate)
+        predicted = self._logits(inputs, weights, head).argmax(dim=1).cpu().numpy()
+        return draw.score_of(predicted[inputs.visible.rows(draw.asked[0])])
 
     def _chooses(self, base: BaseSession) -> bool:  # noqa: ARG002
-        return self.fine_tuning.fixed is None
+        return not self.fine_tuning.is_fixed
 
     def _try_choices(self, inputs: GraphInputs, validation: ValidationSessions, progress: Progress) -> None:
-        def score(steps: int, rate: float) -> float:
-            return self._try_steps(inputs, validation, steps, rate, STEP_DRAWS)
-
-        self.fine_tuning.try_out(score, progress)
+        score = partial(self._score_draw, inputs, self.network.node_embeddings(inputs))
+        self.fine_tuning.try_out(validation, score, progress)
 
     def _settle_choices(self, base: BaseSession) -> None:  # noqa: ARG002
         self.fine_tuning.settle((self.settings.inner_steps, self.settings.inner_rate))

@@ -11,6 +11,7 @@ from graphfcl.methods.geometer import Geometer
 from graphfcl.methods.geometer.learner import Teacher, proximity
 from graphfcl.methods.geometer.network import memorability, separability, uniformity
 from graphfcl.methods.geometer.sampling import SessionClasses
+from graphfcl.methods.learner import join_labelled
 from graphfcl.nn import GraphInputs
 from tests.golden.samples import SHORT
 from tests.methods.geometer.test_network import plain_prototype
@@ -48,7 +49,9 @@ def walked(stream: Stream) -> Geometer:
 def session_classes(learner: Geometer, stream: Stream, number: int) -> SessionClasses:
     session, memory = stream.session(number), learner.memory
     arrived = (session.supports, session.support_labels)
-    return learner._session_classes((memory.train, memory.supports), arrived, np.unique(session.support_labels))
+    return learner._session_classes(
+        join_labelled(memory.train, memory.supports), arrived, np.unique(session.support_labels)
+    )
 
 
 def test_scores_are_distances_to_prototypes_of_all_labelled_nodes(walked: Geometer, stream: Stream) -> None:

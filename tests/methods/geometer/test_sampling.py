@@ -19,7 +19,7 @@ def session(new: tuple[int, ...] = (3, 4)) -> SessionClasses:
 
 def test_biased_episodes_have_1_to_19_supports_of_each_class() -> None:
     """Trap: a class with fewer nodes than asked for raises in the released code."""
-    sampler = BiasedSampler(NodePools(NODES, COLUMNS, SIZES.size), np.arange(6), most_supports=19, queries=30)
+    sampler = BiasedSampler(NodePools(NODES, COLUMNS, SIZES.size), np.arange(6), shot=19, queries=30)
     random, seen = np.random.default_rng(0), []
     for _ in range(300):
         episode = sampler.sample(random)

@@ -7,6 +7,7 @@ import torch
 from graphfcl import SILENT
 from graphfcl.methods.geometer import GeometerSettings
 from graphfcl.methods.geometer.learner import SessionSteps
+from tests.methods.shared.test_fine_tuning import ONE
 
 STEPS = ((5, 0.001), (20, 0.005))
 
@@ -15,8 +16,8 @@ def test_the_best_mean_over_draws_is_taken() -> None:
     chosen = SessionSteps(GeometerSettings(fine_tuning=STEPS))
     first = {("far", 5): 0.9, ("near", 20): 0.7}
     second = {("near", 20): 0.8}
-    chosen.try_directions(lambda steps, _, direction: first.get((direction, steps), 0.1), SILENT)
-    chosen.try_directions(lambda steps, _, direction: second.get((direction, steps), 0.1), SILENT)
+    for scores in (first, second):
+        chosen.try_out(ONE, lambda _, steps, __, way, scores=scores: scores.get((way, steps), 0.1), SILENT)
     loaded = SessionSteps(GeometerSettings(fine_tuning=STEPS))
     loaded.load(chosen.values(), {}, torch.device("cpu"))
     for each in (chosen, loaded):
@@ -27,7 +28,7 @@ def test_the_best_mean_over_draws_is_taken() -> None:
 
 def test_no_step_and_the_released_direction_win_a_draw() -> None:
     chosen = SessionSteps(GeometerSettings(fine_tuning=STEPS))
-    chosen.try_directions(lambda *_: 0.5, SILENT)
+    chosen.try_out(ONE, lambda *_: 0.5, SILENT)
     chosen.settle()
     assert chosen.chosen() == {"fine_tuning_steps": 0, "fine_tuning_rate": 0.0, "distil": "far"}
 
@@ -36,14 +37,13 @@ def test_settings_fix_either() -> None:
     steps = SessionSteps(GeometerSettings(fine_tuning_steps=7, fine_tuning_rate=0.01))
     tried: list[tuple[int, float, str]] = []
 
-    def score(*found: Any) -> float:
-        tried.append(found)
-        return float(found[2] == "near")
+    def score(_: Any, *choice: Any) -> float:
+        tried.append(choice)
+        return float(choice[2] == "near")
 
-    steps.try_directions(score, SILENT)
+    steps.try_out(ONE, score, SILENT)
     steps.settle()
     assert tried == [(7, 0.01, "far"), (7, 0.01, "near")]
-    assert (steps.steps, steps.rate, steps.direction) == (7, 0.01, "near")
-    assert steps.chooses
-    assert not SessionSteps(GeometerSettings(fine_tuning_steps=7, distil="far")).chooses
-    assert SessionSteps(GeometerSettings(distil="near")).chooses
+    assert steps.choice == (7, 0.01, "near")
+    assert len(SessionSteps(GeometerSettings(fine_tuning_steps=7, distil="far")).candidates) == 1
+    assert len(SessionSteps(GeometerSettings(distil="near")).candidates) == 5

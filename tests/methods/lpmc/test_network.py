@@ -33,13 +33,12 @@ def session_episode() -> Episode:
     few = pools.draw(np.array([4, 5, 6]), np.full(3, 4), np.random.default_rng(1))
     many = BASE.train_labels < 4
     known = KnownClasses(
-        pools=NodePools(BASE.train[many], BASE.train_labels[many], 4),
+        train=(BASE.train[many], BASE.train_labels[many]),
+        supports=(few.ravel(), np.repeat([4, 5, 6], 4)),
+        tasks=[[6]],
         base_count=4,
         many=4,
         class_count=7,
-        supports=few.ravel(),
-        support_classes=np.repeat([4, 5, 6], 4),
-        tasks=[[6]],
         way=1,
     )
     return known.sample(8, 3, np.random.default_rng(2))
@@ -103,9 +102,12 @@ def test_class_vectors_do_not_depend_on_the_order_of_labels() -> None:
     assert torch.equal(found, turned)
 
 
+def sampler_of(share: float) -> PartialSampler:
+    return PartialSampler.of(BASE, np.array([4, 5, 6]), 5, 3, share)
+
+
 def test_an_episode_leaves_out_base_classes() -> None:
-    whole = PseudoIncrementalSampler.of(BASE, np.array([4, 5, 6]), 5, 3)
-    sampler, random = PartialSampler(whole, 0.5), np.random.default_rng(0)
+    sampler, random = sampler_of(0.5), np.random.default_rng(0)
     labels = dict(zip(BASE.train.tolist(), BASE.train_labels.tolist(), strict=True))
     kept = set()
     for _ in range(20):
@@ -122,17 +124,18 @@ def test_an_episode_leaves_out_base_classes() -> None:
         assert len(set(column.values())) == episode.class_count
         assert all((column[place] < 4) == (place < 2) for place in column)
         current = episode.tasks[-1]
-        assert column[int(current[0])] == whole.known[-1]
+        assert column[int(current[0])] == sampler.known[-1]
         kept |= {c for c in column.values() if c < 4}
     assert kept == {0, 1, 2, 3}
+    whole = PseudoIncrementalSampler.of(BASE, np.array([4, 5, 6]), 5, 3)
     again = without_classes(whole.sample(random), np.zeros(0, dtype=np.int64))
     assert again.base_count == 4
 
 
 def test_one_base_class_stays_and_a_place_in_the_row_is_saved() -> None:
-    samplers = [PartialSampler(PseudoIncrementalSampler.of(BASE, np.array([4, 5, 6]), 5, 3), s) for s in (0.01, 1.0)]
+    samplers = [sampler_of(share) for share in (0.01, 1.0)]
     assert [each.sample(np.random.default_rng(0)).base_count for each in samplers] == [1, 4]
-    other = PartialSampler(PseudoIncrementalSampler.of(BASE, np.array([4, 5, 6]), 5, 3), 1.0)
+    other = sampler_of(1.0)
     other.load(samplers[1].values())
     first, second = (each.sample(np.random.default_rng(3)) for each in (samplers[1], other))
     assert first.supports.tolist() == second.supports.tolist()

@@ -10,7 +10,7 @@ import torch
 from graphfcl import InputError, Stream, find_method
 from graphfcl.methods.mecoin import Mecoin
 from graphfcl.methods.mecoin import learner as module
-from graphfcl.methods.mecoin.memory import Lessons
+from graphfcl.methods.mecoin.memory import Batches
 from graphfcl.nn import GcnEncoder
 from tests.golden.samples import SHORT, golden_stream
 
@@ -54,13 +54,13 @@ def test_a_session_changes_values_and_student_alone() -> None:
 
 
 def test_session_0_teaches_all_of_its_train_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
-    sizes, real = [], Lessons.draw.__func__  # type: ignore[attr-defined]
+    sizes, real = [], Batches.draw.__func__  # type: ignore[attr-defined]
 
-    def watched(*arguments: Any) -> Lessons:
+    def watched(*arguments: Any) -> Batches:
         sizes.append(len(arguments[2]))
         return real(*arguments)
 
-    monkeypatch.setattr(Lessons, "draw", classmethod(watched))
+    monkeypatch.setattr(Batches, "draw", classmethod(watched))
     stream, learner = golden_stream("transductive"), made()
     learner.fit(stream.base)
     assert sizes == [stream.base.train.size]
@@ -151,23 +151,38 @@ def test_lookups_of_a_graph_are_kept_until_its_embeddings_change() -> None:
 
 
 def test_steps_are_chosen_in_validation_sessions_of_base_classes(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[Any] = []
-    real = module.ValidationMemory.logits_after
+    tried: list[int] = []
+    added: list[set[int]] = []
+    columns: list[int] = []
+    choose, teach, add = module.choose_with_adjustment, module.taught, module.SampledMemory.add
 
-    def watched(self: Any, draw: int, steps: tuple[int, float]) -> Any:
-        seen.append((steps[0], self.table.values.shape[1], set(self.kept[0])))
-        logits, learned = real(self, draw, steps)
-        perfect = 100.0 * torch.eye(logits.shape[1])[self.validation.asked[1]]
-        return (perfect if steps[0] == 2 else logits), learned
+    def watched_choice(learner: Any, validation: Any, logits_after: Any, progress: Any) -> None:
+        def perfect_with_two_steps(draw: Any, *steps: Any) -> Any:
+            columns.clear()
+            logits, learned = logits_after(draw, *steps)
+            tried.append(steps[0])
+            assert columns[0] == len(stream.base.base_classes), "a table that knows the base classes alone"
+            return (100.0 * torch.eye(logits.shape[1])[validation.asked[1]] if steps[0] == 2 else logits), learned
 
-    monkeypatch.setattr(module.ValidationMemory, "logits_after", watched)
+        choose(learner, validation, perfect_with_two_steps, progress)
+
+    def watched_teaching(table: Any, *arguments: Any) -> Any:
+        columns.append(table.values.shape[1])
+        return teach(table, *arguments)
+
+    def watched_memory(self: Any, labelled: Any, *arguments: Any) -> None:
+        added.append(set(labelled[0]))
+        add(self, labelled, *arguments)
+
+    monkeypatch.setattr(module, "choose_with_adjustment", watched_choice)
+    monkeypatch.setattr(module, "taught", watched_teaching)
+    monkeypatch.setattr(module.SampledMemory, "add", watched_memory)
     stream = golden_stream("transductive")
     learner = made(fine_tuning_steps=None, fine_tuning=((1, 0.01), (2, 0.02)))
     learner.fit(stream.base)
-    assert [steps for steps, _, _ in seen] == [0, 0, 0, 1, 1, 1, 2, 2, 2], "three draws of each"
+    assert tried == [0, 0, 0, 1, 1, 1, 2, 2, 2], "three draws of each"
     base = stream.base
-    of_base = set(base.train[base.train_labels < len(base.base_classes)])
-    assert all(classes == len(base.base_classes) and kept <= of_base for _, classes, kept in seen)
+    assert added[0] == set(base.train[base.train_labels < len(base.base_classes)])
     assert learner.chosen()["fine_tuning_steps"] == 2
     assert learner.chosen()["fine_tuning_rate"] == 0.02
 

@@ -4,8 +4,8 @@ import numpy as np
 import torch
 
 from graphfcl.methods.mecoin.memory import (
+    Batches,
     Books,
-    Lessons,
     MecoinSettings,
     Table,
     Teacher,
@@ -76,8 +76,8 @@ def test_a_grown_table_keeps_its_columns_and_shares_nothing() -> None:
     assert float(cosine) > 0.999
     same = table.with_classes(points[:0], labels[:0], 3)
     before = {name: value.clone() for name, value in table.state_dict().items()}
-    lessons = Lessons(points, torch.tensor([0, 1, 2, 0]), torch.zeros(1, 4, 3, dtype=torch.int32))
-    Teacher(same, SETTINGS, 0.1, random()).teach(lessons, 3, "test")
+    batches = Batches(points, torch.tensor([0, 1, 2, 0]), torch.zeros(1, 4, 3, dtype=torch.int32))
+    Teacher(same, SETTINGS, 0.1, random()).teach(batches, 3, "test")
     for name, value in table.state_dict().items():
         assert torch.equal(value, before[name])
         if name != "centre":
@@ -91,7 +91,7 @@ def test_values_learn_from_the_student_alone_and_only_where_nodes_were_found() -
     for labels in (torch.tensor([0, 1, 2]), torch.tensor([2, 0, 1])):
         table = table_of()
         before = table.values.detach().clone()
-        Teacher(table, SETTINGS, 0.01, random()).teach(Lessons(points, labels, places), 1, "test")
+        Teacher(table, SETTINGS, 0.01, random()).teach(Batches(points, labels, places), 1, "test")
         moved.append((table.values.detach() - before).sign())
     assert torch.equal(moved[0], moved[1])
     touched = sorted(torch.unique(places).tolist())
@@ -101,13 +101,13 @@ def test_values_learn_from_the_student_alone_and_only_where_nodes_were_found() -
 def test_a_large_batch_has_every_class_equally_often() -> None:
     labels = torch.tensor([0] * 900 + [1] * 90 + [2] * 10)
     points = labels[:, None].float().expand(-1, 6)
-    lessons = Lessons(points, labels, torch.arange(1000, dtype=torch.int32)[None, :, None].expand(4, -1, 3))
-    part = lessons.batch(600, random())
+    batches = Batches(points, labels, torch.arange(1000, dtype=torch.int32)[None, :, None].expand(4, -1, 3))
+    part = batches.batch(600, random())
     assert part.points.shape == (600, 6)
     np.testing.assert_allclose(torch.bincount(part.labels).numpy() / 600, 1 / 3, atol=0.07)
     assert torch.equal(part.points[:, 0].long(), part.labels)
     assert torch.equal(labels[part.places[0, :, 0].long()], part.labels)
-    assert lessons.batch(1000, random()).points is points
+    assert batches.batch(1000, random()).points is points
 
 
 def test_a_session_is_learned_by_student_and_memory() -> None:
@@ -118,12 +118,12 @@ def test_a_session_is_learned_by_student_and_memory() -> None:
     books.draw_keys(points, random(5))
     start = Table.empty(SETTINGS, 2, random())
     new = (points[labels == 2][:5], labels[labels == 2][:5])
-    lessons = Lessons.draw(books, points, labels, 4, random(6))
-    assert lessons.places.shape == (4, 60, 3)
-    found = taught(start, new, lessons, 3, (200, 0.02), SETTINGS, random(6))
+    batches = Batches.draw(books, points, labels, 4, random(6))
+    assert batches.places.shape == (4, 60, 3)
+    found = taught(start, new, batches, 3, (200, 0.02), SETTINGS, random(6))
     logits = both_logits(found, points, books.look_up(points))
     answers = {who: each.argmax(dim=1).numpy() for who, each in logits.items()}
     assert (answers["student"] == labels.numpy()).mean() > 0.95
     assert (answers["memory"] == labels.numpy()).mean() > 0.9
-    untouched = taught(start, new, lessons, 3, (0, 0.0), SETTINGS, random(6))
+    untouched = taught(start, new, batches, 3, (0, 0.0), SETTINGS, random(6))
     assert not untouched.values.any()

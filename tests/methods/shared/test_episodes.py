@@ -88,16 +88,14 @@ def test_small_classes_keep_a_support_and_a_query() -> None:
 
 
 def test_fine_tuning_asks_about_supports_left_out_of_their_prototype() -> None:
-    pools, _, _ = pools_of([30, 30, 30])
-    supports, classes = np.arange(50, 56), np.array([3, 3, 3, 4, 4, 5])
+    _, nodes, labels = pools_of([30, 30, 30])
     known = KnownClasses(
-        pools=pools,
+        train=(nodes, labels),
+        supports=(np.arange(50, 56), np.array([3, 3, 3, 4, 4, 5])),
+        tasks=[[2], [3, 4], [5]],
         base_count=2,
         many=3,
         class_count=6,
-        supports=supports,
-        support_classes=classes,
-        tasks=[[2], [3, 4], [5]],
         way=2,
     )
     episode = known.sample(8, 5, np.random.default_rng(0))

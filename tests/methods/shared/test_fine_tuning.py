@@ -6,9 +6,19 @@ import torch
 
 from graphfcl import SILENT, DivergenceError
 from graphfcl.methods.bases.growing_head_learner import HeadSettings
-from graphfcl.methods.shared.fine_tuning import DIVERGED, FineTuning, score_after_sessions
+from graphfcl.methods.shared.fine_tuning import DIVERGED, FineTuning
 
 CANDIDATES = ((5, 0.001), (20, 0.005))
+
+
+class Draws:
+    """Validation sessions with so many draws of the supports."""
+
+    def __init__(self, count: int = 1) -> None:
+        self.draws = list(range(count))
+
+
+ONE: Any = Draws()
 
 
 def tuning() -> FineTuning:
@@ -16,52 +26,49 @@ def tuning() -> FineTuning:
 
 
 def test_the_best_mean_over_draws_is_taken() -> None:
-    found = tuning()
+    tuned = tuning()
     for scores in ((0.5, 0.9, 0.6), (0.6, 0.1, 0.7)):  # the second candidate wins the first draw, the third the mean
         row = dict(zip(((0, 0.0), *CANDIDATES), scores, strict=True))
-        found.try_out(lambda steps, rate, row=row: row[steps, rate], SILENT)  # type: ignore[misc]
-    found.settle()
-    assert (found.steps, found.rate) == (20, 0.005)
-    assert found.scores == [], "a state does not carry them any longer"
+        tuned.try_out(ONE, lambda _, steps, rate, row=row: row[steps, rate], SILENT)
+    tuned.settle()
+    assert (tuned.steps, tuned.rate) == (20, 0.005)
+    assert tuned.scores == [], "a state does not carry them any longer"
 
 
 def test_no_step_wins_a_draw_and_over_what_diverges() -> None:
-    found = tuning()
-    found.choose(lambda steps, _: 0.4 if steps < 20 else DIVERGED, SILENT)
-    assert (found.steps, found.rate) == (0, 0.0)
+    tuned = tuning()
+
+    def score(_: Any, steps: int, rate: float) -> float:
+        if steps == 20:
+            raise DivergenceError(f"a rate of {rate} is too large")
+        return 0.4
+
+    means = tuned.try_out(ONE, score, SILENT)
+    assert [float(each[0]) for each in means] == [0.4, 0.4, DIVERGED]
+    tuned.settle()
+    assert (tuned.steps, tuned.rate) == (0, 0.0)
 
 
 def test_scores_so_far_are_part_of_the_state() -> None:
-    found, again = tuning(), tuning()
-    found.try_out(lambda steps, _: steps / 100, SILENT)
-    values = found.values()
-    found.try_out(lambda steps, _: 1 - steps / 100, SILENT)
+    tuned, again = tuning(), tuning()
+    tuned.try_out(ONE, lambda _, steps, rate: steps / 100, SILENT)  # noqa: ARG005
+    values = tuned.values()
+    tuned.try_out(ONE, lambda _, steps, rate: 1 - steps / 100, SILENT)  # noqa: ARG005
     again.load(values, {}, torch.device("cpu"))
     assert again.scores == [[0.0, 0.05, 0.2]], "what was saved does not change with what goes on"
     again.settle()
     assert again.steps == 20
 
 
-def test_every_draw_starts_from_before_the_sessions() -> None:
-    """Sessions of one draw leave nothing behind for the next, and all of them are taught before the score."""
-    taught: list[int] = []
+def test_scores_are_averaged_over_the_draws_of_supports_and_the_best_of_several_counts() -> None:
+    tuned, draws = tuning(), Draws(3)
+    means = tuned.try_out(draws, lambda draw, steps, _: (draw + steps, 2 * draw), SILENT)  # type: ignore[arg-type]
+    assert [each.tolist() for each in means] == [[1, 2], [6, 2], [21, 2]]
+    assert tuned.scores == [[2, 6, 21]]
 
-    class Draws:
-        """Two sessions in every draw."""
 
-        def only(self, draw: int) -> "Draws":  # noqa: ARG002
-            return self
-
-        def sessions(self) -> list[int]:
-            return [1, 2]
-
-    def score(_: Any) -> float:
-        return float(len(taught))
-
-    draws: Any = Draws()
-    assert score_after_sessions(draws, taught.clear, taught.append, score) == 2.0  # type: ignore[arg-type]
-
-    def diverge(_: Any) -> None:
-        raise DivergenceError("too far")
-
-    assert score_after_sessions(draws, taught.clear, diverge, score) == DIVERGED
+def test_settings_fix_the_steps() -> None:
+    fixed = FineTuning(HeadSettings(fine_tuning_steps=7, fine_tuning_rate=0.01))
+    assert fixed.candidates == ((7, 0.01),)
+    fixed.settle((1, 0.1))
+    assert fixed.choice == (7, 0.01)

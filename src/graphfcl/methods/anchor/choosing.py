@@ -129,8 +129,8 @@ def _score(
     for draw in range(_draw_count(validation)):
         alone = validation.only(draw)
         *_, last = alone.sessions()
-        supports = x.rows_at(tables.visible.rows(last.supports))
-        anchors = known.plus(supports, tensor_of(last.support_classes, supports.device), last.class_count)
+        supports = x.rows_at(tables.visible.rows(last.supports[0]))
+        anchors = known.plus(supports, tensor_of(last.supports[1], supports.device), last.class_count)
         rounds = run_rounds(tables, x, anchors, how, settings)
         scores.append(alone.score_of(rounds.posteriors_at(queries).argmax(dim=1).cpu().numpy()))
         rounds.remove()
@@ -250,8 +250,8 @@ class _SampledTrial:
         directions, counts = [], []
         for number in range(_draw_count(self.validation)):
             *_, last = self.validation.only(number).sessions()
-            here = tensor_of(np.searchsorted(self._supports, last.supports), device)
-            anchors = known.plus(of_supports[here], tensor_of(last.support_classes, device), last.class_count)
+            here = tensor_of(np.searchsorted(self._supports, last.supports[0]), device)
+            anchors = known.plus(of_supports[here], tensor_of(last.supports[1], device), last.class_count)
             directions.append(directions_by_sample(anchors, of_sample, each, self.settings))
             counts.append(anchors.counts)
         return Draws(torch.stack(directions), torch.stack(counts), self.settings.temperature)

@@ -194,7 +194,7 @@ class ClosedFormLearner(EncoderLearner[NodeTables]):
 
         def scores_of(draw: ValidationSessions) -> list[float]:
             *_, last = draw.sessions()
-            with_supports = self._with(known, inputs, (last.supports, last.support_classes))
+            with_supports = self._with(known, inputs, last.supports)
             heads = (self._solved(with_supports, inputs, validation.known_count, choice) for choice in candidates)
             return [draw.score_of(self._scores(asked, head).argmax(dim=1).cpu().numpy()) for head in heads]
 

@@ -14,7 +14,7 @@ from graphfcl.graph.interfaces import VisibleNodes
 from graphfcl.methods.bases.encoder_learner import EncoderLearner, EncoderSettings, Stage
 from graphfcl.methods.learner import Labelled, Progress, Tensors
 from graphfcl.methods.settings import Count, Number, Positive, Weight
-from graphfcl.methods.shared.episodes import DeviceEpisode, Episode, NodePools, Sampler
+from graphfcl.methods.shared.episodes import DeviceEpisode, Episode, Sampler
 from graphfcl.methods.shared.fine_tuning import FineTuning
 from graphfcl.methods.shared.memories import PrototypeMemory
 from graphfcl.methods.shared.parts import Part
@@ -24,6 +24,7 @@ from graphfcl.methods.shared.training_state import (
     CapturedSteps,
     EarlyStopping,
     check_finite,
+    copy_weights,
     make_adam,
     take_step,
 )
@@ -83,9 +84,9 @@ class EpisodicLearner(EncoderLearner):
     def _sampler(self, base: BaseSession, pseudo_novel: np.ndarray) -> Sampler:
         """Episodes over the base classes and these pseudo-novel columns."""
 
-    @abstractmethod
     def _episode_loss(self, inputs: GraphInputs, episode: Episode, *, by_class: bool = False) -> torch.Tensor:
         """What one optimiser step minimises; by_class: every class counts the same."""
+        return self.network.episode_loss(inputs, episode, self.generator, by_class=by_class)
 
     def _captured_steps(self, inputs: GraphInputs, optimiser: torch.optim.Adam) -> CapturedSteps | None:
         """Steps of meta-training that a GPU records and replays; None if they are taken launch by launch."""
@@ -101,17 +102,25 @@ class EpisodicLearner(EncoderLearner):
         """Score of the validation sessions with the weights as they are."""
         return self.network.validate(inputs, validation)
 
-    def _fine_tune(self, inputs: GraphInputs, known: KnownClasses, steps: int, rate: float) -> None:
-        """The steps of an incremental session, on episodes over all known classes."""
+    def _fine_tune(self, inputs: GraphInputs, known: KnownClasses, *choice: Any) -> None:
+        """The steps of an incremental session, on episodes over all known classes. choice: a candidate."""
 
     def _chooses(self, base: BaseSession) -> bool:  # noqa: ARG002
         """Whether validation sessions choose the steps of a session; none is taken where old nodes are gone."""
-        return self.track != "isolated" and self.fine_tuning.fixed is None
+        return self.track != "isolated" and len(self.fine_tuning.candidates) > 1
 
     def _try_choices(self, inputs: GraphInputs, validation: ValidationSessions, progress: Progress) -> None:
         """Score what is left to choose on one draw, with the weights that validation found best."""
-        teach, score = partial(self._fine_tune, inputs), partial(self._validate, inputs)
-        self.fine_tuning.try_sessions(self.network, validation, teach, score, progress)
+        start = copy_weights(self.network)
+
+        def score(draw: ValidationSessions, *choice: Any) -> float:
+            self.network.load_state_dict(start)
+            for known in draw.sessions():
+                self._fine_tune(inputs, known, *choice)
+            return self._validate(inputs, draw)
+
+        self.fine_tuning.try_out(validation, score, progress)
+        self.network.load_state_dict(start)
 
     def _settle_choices(self, base: BaseSession) -> None:  # noqa: ARG002
         """Choose by the scores of all draws."""
@@ -195,17 +204,8 @@ class EpisodicLearner(EncoderLearner):
 
     def _known_classes(self, tasks: list[list[int]]) -> KnownClasses:
         """What fine-tuning sees of all classes. tasks: columns of each task after the base task, oldest first."""
-        supports, support_classes = self.memory.supports
-        return KnownClasses(
-            pools=NodePools(*self.memory.train, self.sizes.many),
-            base_count=self.sizes.base,
-            many=self.sizes.many,
-            class_count=len(self.classes_),
-            supports=supports,
-            support_classes=support_classes,
-            tasks=tasks,
-            way=self.sizes.way,
-        )
+        sizes, memory = self.sizes, self.memory
+        return KnownClasses(memory.train, memory.supports, tasks, sizes.base, sizes.many, len(self.classes_), sizes.way)
 
     def _score_all(self, inputs: GraphInputs) -> torch.Tensor:
         return self.memory.scores(self.network, self._node_embeddings(inputs), len(self.classes_))

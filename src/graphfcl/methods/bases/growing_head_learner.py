@@ -8,17 +8,11 @@ from typing import Any
 import numpy as np
 import torch
 
-from graphfcl.errors import InputError
 from graphfcl.methods.bases.encoder_learner import EncoderLearner, EncoderSettings, Stage
 from graphfcl.methods.learner import Labelled, Progress
-from graphfcl.methods.settings import Number, Positive, Weight
-from graphfcl.methods.shared.fine_tuning import (
-    STEP_CANDIDATES,
-    FineTuning,
-    Steps,
-    choose_with_adjustment,
-)
-from graphfcl.methods.shared.heads import LogitAdjustment, grown
+from graphfcl.methods.settings import Weight
+from graphfcl.methods.shared.fine_tuning import FineTuning, StepSettings, choose_on_copy
+from graphfcl.methods.shared.heads import AdjustmentSettings, LogitAdjustment, grown
 from graphfcl.methods.shared.memories import ReplayMemory
 from graphfcl.methods.shared.parts import OwnAttributes, Part
 from graphfcl.methods.shared.supervised_training import (
@@ -29,43 +23,28 @@ from graphfcl.methods.shared.supervised_training import (
     head_training,
 )
 from graphfcl.methods.shared.training_state import make_adam, take_steps
-from graphfcl.methods.shared.validation_sessions import ValidationSessions, all_held_out
 from graphfcl.nn import Encoder, GraphInputs, Linear, tensor_of
 from graphfcl.stream.sessions import BaseSession, Session
 
 
 @dataclass(frozen=True)
-class HeadSettings(EncoderSettings):
+class HeadSettings(StepSettings, EncoderSettings):
     """A head that grows; ``pretraining`` holds for the training of session 0 too."""
 
     weight_decay: Weight = 0.0005
     """Adam's weight decay in the steps of a session."""
-    fine_tuning: tuple[Steps, ...] = STEP_CANDIDATES
-    """(steps, rate) candidates of a session, besides (0, 0); validation sessions choose."""
-    fine_tuning_steps: Number | None = None
-    """Steps of a session, instead of choosing them."""
-    fine_tuning_rate: Positive = 0.005
-    """Rate of these steps."""
 
 
 @dataclass(frozen=True)
-class LogitHeadSettings(HeadSettings):
+class LogitHeadSettings(AdjustmentSettings, HeadSettings):
     """A head that grows, whose logits are the scores."""
-
-    adjustments: tuple[float, ...] = (0.0,)
-    """Candidates for τ of the logit adjustment τ log(n_c/Σn); validation sessions choose."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not self.adjustments:
-            raise InputError("adjustments is empty: give at least one value, 0 to adjust nothing.")
 
 
 class GrowingHeadLearner(EncoderLearner):
     """Session 0 trains encoder and head on all train nodes; a session adds columns and takes some steps. Scores are
     logits.
 
-    Before session 0 is trained, a copy of the learner is fitted to the base classes alone and walked through validation
+    Before session 0 is trained, a copy of the learner is fitted to the base classes alone and learns validation
     sessions in which all pseudo-novel classes arrive, with each candidate for the steps of a session, and each for the
     adjustment of logits where they are the scores.
 
@@ -85,7 +64,7 @@ class GrowingHeadLearner(EncoderLearner):
         super().__init__(settings, seed=seed, device=device)
         self.memory = ReplayMemory()
         self.fine_tuning = FineTuning(self.settings)
-        self.adjustment = LogitAdjustment(getattr(self.settings, "adjustments", (0.0,)))
+        self.adjustment = LogitAdjustment(self.settings)
         self.centre = torch.zeros(0)
 
     @abstractmethod
@@ -125,7 +104,7 @@ class GrowingHeadLearner(EncoderLearner):
 
     def _train(self, base: BaseSession, inputs: GraphInputs, progress: Progress) -> None:
         if self.stage == Stage.PRE_TRAINED:
-            self._choose_steps(base, progress)
+            choose_on_copy(self, base, progress)
             self._enter(Stage.SESSION_ZERO, progress)
         train = (base.train, base.train_labels)
         validation = (base.validation, base.validation_labels)
@@ -134,27 +113,6 @@ class GrowingHeadLearner(EncoderLearner):
         self.adjustment.add(base.train_labels, len(self.classes_))
         with torch.no_grad():
             self.centre = self._embeddings(inputs).mean(dim=0)
-
-    def _choose_steps(self, base: BaseSession, progress: Progress) -> None:
-        """By how a copy that knows the base classes alone does after validation sessions in which all others arrive."""
-        everything = all_held_out(base)
-        validation = ValidationSessions.draw(everything, self.seed)
-        self.fine_tuning.settle()
-        nothing_to_choose = self.fine_tuning.fixed is not None and len(self.adjustment.candidates) == 1
-        if nothing_to_choose or not validation.has_new_classes:
-            return
-        changes: dict[str, Any] = {"adjustments": (0.0,)} if hasattr(self.settings, "adjustments") else {}
-        copy = self._copy_fitted_to(validation.as_stream(everything)[0], fine_tuning_steps=0, **changes)
-        start = copy.state()
-
-        def logits_after(draw: int, steps: Steps) -> tuple[torch.Tensor, LogitAdjustment]:
-            copy.load_state(start)
-            copy.fine_tuning.take(*steps)
-            for session in validation.only(draw).as_stream(everything)[1]:
-                copy.learn(session)
-            return torch.from_numpy(copy.scores(base.visible_graph, validation.asked[0])), copy.adjustment
-
-        choose_with_adjustment(self.fine_tuning, self.adjustment, validation, logits_after, progress)
 
     # Incremental sessions and scores
 

@@ -46,9 +46,7 @@ Where this departs from the paper or the released code:
 """
 
 import copy
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -67,19 +65,19 @@ from graphfcl.methods.geometer.network import (
     uniformity,
 )
 from graphfcl.methods.geometer.sampling import BiasedSampler, SessionClasses
-from graphfcl.methods.learner import EncoderStore, Labelled, Progress
-from graphfcl.methods.settings import Count, Number, Positive, Weight
+from graphfcl.methods.learner import EncoderStore, Labelled, Progress, join_labelled, select_labelled
+from graphfcl.methods.settings import Count, Number, Weight
 from graphfcl.methods.shared.episodes import Episode
-from graphfcl.methods.shared.fine_tuning import STEP_CANDIDATES, FineTuning, Steps, score_after_sessions
+from graphfcl.methods.shared.fine_tuning import FineTuning, StepSettings
 from graphfcl.methods.shared.prototype_network import query_shares, weighted_cross_entropy
-from graphfcl.methods.shared.training_state import copy_weights, make_adam, take_steps
-from graphfcl.methods.shared.validation_sessions import KnownClasses, ValidationSessions
+from graphfcl.methods.shared.training_state import make_adam, take_steps
+from graphfcl.methods.shared.validation_sessions import KnownClasses
 from graphfcl.nn import Encoder, GraphInputs
 from graphfcl.stream.sessions import BaseSession, Session
 
 
 @dataclass(frozen=True)
-class GeometerSettings(EpisodicSettings):
+class GeometerSettings(StepSettings, EpisodicSettings):
     """All settings; weights of losses are those of the released code."""
 
     hidden: int = 64
@@ -116,11 +114,7 @@ class GeometerSettings(EpisodicSettings):
     """Leave a query that is also a support out of its own prototype, which the released code does not."""
     encoder_rate: Weight = 1.0
     """Rate of the encoder in the steps of a session, as a share of the rate of the attention; released: 0.1."""
-    fine_tuning: tuple[Steps, ...] = STEP_CANDIDATES
-    """(steps, rate) candidates of a session, besides (0, 0); validation sessions choose."""
-    fine_tuning_steps: Number | None = None
-    """Steps of a session, instead of choosing them."""
-    fine_tuning_rate: Positive = 0.001
+    fine_tuning_rate: float = 0.001
     """Rate of these steps."""
 
     def __post_init__(self) -> None:
@@ -130,51 +124,19 @@ class GeometerSettings(EpisodicSettings):
 
 
 class SessionSteps(FineTuning):
-    """(steps, rate) as in all methods, each with every direction of distillation that is to be tried.
+    """(steps, rate, direction): as in all methods, each with every direction of distillation that is to be tried.
 
-    direction: ``far`` or ``near``. scores: a row for each draw of held-out classes, all steps of the first direction
-    first.
+    The direction is ``far`` or ``near``; all steps of the first one come first.
     """
-
-    saved = (*FineTuning.saved, "direction")
 
     def __init__(self, settings: Any) -> None:
         super().__init__(settings)
-        self.directions = ("far", "near") if settings.distil == "chosen" else (settings.distil,)
-        self.direction = self.directions[0]
-
-    @property
-    def all_candidates(self) -> tuple[Steps, ...]:
-        return super().all_candidates if self.fixed is None else (self.fixed,)
-
-    @property
-    def chooses(self) -> bool:
-        """Whether the settings leave anything open."""
-        return len(self.all_candidates) * len(self.directions) > 1
-
-    def try_directions(self, score: Callable[[int, float, str], float], progress: Progress) -> None:
-        """Score every candidate in every direction on one draw of held-out classes."""
-        for direction in self.directions:
-
-            def in_direction(steps: int, rate: float, direction: str = direction) -> float:
-                return score(steps, rate, direction)
-
-            self.try_out(in_direction, progress)
-        before = len(self.scores) - len(self.directions)
-        self.scores = [*self.scores[:before], [value for row in self.scores[before:] for value in row]]
-
-    def settle(self, default: Steps | None = None) -> None:
-        """Take what has the best mean score over the draws; the first wins a draw."""
-        if not self.scores:
-            super().settle(default)
-            return
-        which, place = divmod(int(np.argmax(np.mean(self.scores, axis=0))), len(self.all_candidates))
-        self.direction = self.directions[which]
-        self.take(*self.all_candidates[place])
-        self.scores = []
+        directions = ("far", "near") if settings.distil == "chosen" else (settings.distil,)
+        self.candidates = tuple((*steps, direction) for direction in directions for steps in self.candidates)
+        self.fallback, self.choice = (*self.fallback, directions[0]), (*self.choice, directions[0])
 
     def chosen(self) -> dict[str, Any]:
-        return {**super().chosen(), "distil": self.direction}
+        return {**super().chosen(), "distil": self.choice[2]}
 
 
 class Teacher:
@@ -237,46 +199,25 @@ class Geometer(EpisodicLearner):
             geometry.prototypes
         )
 
-    def _chooses(self, base: BaseSession) -> bool:  # noqa: ARG002
-        return self.track != "isolated" and self.fine_tuning.chooses
-
-    def _try_choices(self, inputs: GraphInputs, validation: ValidationSessions, progress: Progress) -> None:
-        start = copy_weights(self.network)
-
-        def score(steps: int, rate: float, direction: str) -> float:
-            def teach(known: KnownClasses) -> None:
-                few = (known.supports, known.support_classes)
-                here = np.isin(known.support_classes, known.tasks[-1])
-                arrived = (few[0][here], few[1][here])
-                classes = self._session_classes((validation.train, few), arrived, np.array(known.tasks[-1]))
-                self._take_steps(inputs, classes, steps, rate, direction)
-
-            return score_after_sessions(
-                validation, lambda: self.network.load_state_dict(start), teach, partial(self._validate, inputs)
-            )
-
-        self.fine_tuning.try_directions(score, progress)
-        self.network.load_state_dict(start)
-
     # Incremental sessions
 
     def _learn(self, session: Session, inputs: GraphInputs) -> None:
         super()._learn(session, inputs)
-        chosen = self.fine_tuning
-        if chosen.steps and self.memory.kept is None:
+        if self.fine_tuning.steps and self.memory.kept is None:
             count = len(self.classes_)
             new = np.arange(count - len(session.new_classes), count)
-            arrived = (session.supports, session.support_labels)
-            classes = self._session_classes((self.memory.train, self.memory.supports), arrived, new)
-            self._take_steps(inputs, classes, chosen.steps, chosen.rate, chosen.direction)
+            labelled = join_labelled(self.memory.train, self.memory.supports)
+            classes = self._session_classes(labelled, (session.supports, session.support_labels), new)
+            self._take_steps(inputs, classes, *self.fine_tuning.choice)
 
-    def _session_classes(
-        self, labelled: tuple[Labelled, Labelled], arrived: Labelled, new_columns: np.ndarray
-    ) -> SessionClasses:
-        nodes, columns = (np.concatenate(both) for both in zip(*labelled, strict=True))
-        return SessionClasses.of(
-            (nodes, columns), arrived, new_columns, shot=self.sizes.shot, queries=self.settings.session_queries
-        )
+    def _fine_tune(self, inputs: GraphInputs, known: KnownClasses, *choice: Any) -> None:
+        new = np.array(known.tasks[-1])
+        arrived = select_labelled(known.supports, np.isin(known.supports[1], new))
+        classes = self._session_classes(join_labelled(known.train, known.supports), arrived, new)
+        self._take_steps(inputs, classes, *choice)
+
+    def _session_classes(self, labelled: Labelled, arrived: Labelled, new: np.ndarray) -> SessionClasses:
+        return SessionClasses.of(labelled, arrived, new, shot=self.sizes.shot, queries=self.settings.session_queries)
 
     def _take_steps(
         self, inputs: GraphInputs, classes: SessionClasses, steps: int, rate: float, direction: str

@@ -6,9 +6,8 @@ import numpy as np
 import torch
 from torch import nn
 
-from graphfcl.methods.learner import Labelled
+from graphfcl.methods.learner import Labelled, join_labelled
 from graphfcl.methods.shared.episodes import Episode
-from graphfcl.methods.shared.memories import nothing
 from graphfcl.methods.shared.prototype_network import (
     NodeEmbeddings,
     PrototypeNetwork,
@@ -16,7 +15,6 @@ from graphfcl.methods.shared.prototype_network import (
     squared_distances,
     weighted_prototypes,
 )
-from graphfcl.methods.shared.validation_sessions import ValidationSessions
 from graphfcl.nn import Encoder, GraphInputs, Linear, tensor_of
 
 
@@ -112,22 +110,9 @@ class GeometerNetwork(PrototypeNetwork):
         self, embedding: NodeEmbeddings, train: Labelled, supports: Labelled, class_count: int
     ) -> torch.Tensor:
         """(classes, h), of all labelled nodes of each class, whether it has few or many."""
-        rows = embedding.visible.rows(np.concatenate([train[0], supports[0]]))
-        columns = tensor_of(np.concatenate([train[1], supports[1]]), embedding.values.device)
-        chosen = torch.from_numpy(rows).to(embedding.values.device)
-        degrees = degrees_of(embedding.visible.degrees[rows], embedding.values.device)
-        return self.attention(embedding.values[chosen], degrees, columns, class_count)
-
-    def validate(self, inputs: GraphInputs, validation: ValidationSessions) -> float:
-        """As the base does; the prototypes of classes with many nodes are the same in every draw."""
-        embedding = self.node_embeddings(inputs)
-        many = self.prototypes(embedding, validation.train, nothing(), validation.known_count)
-
-        def predict(train: Labelled, supports: Labelled, class_count: int, nodes: np.ndarray) -> np.ndarray:  # noqa: ARG001
-            few = self.prototypes(embedding, nothing(), supports, class_count)[len(many) :]
-            return self.scores(embedding, nodes, torch.cat([many, few])).argmax(dim=1).cpu().numpy()
-
-        return validation.score(predict)
+        (nodes, columns), device = join_labelled(train, supports), embedding.values.device
+        degrees = degrees_of(embedding.visible.degrees[embedding.visible.rows(nodes)], device)
+        return self.attention(embedding.values[embedding.rows(nodes)], degrees, tensor_of(columns, device), class_count)
 
     def geometry(self, inputs: GraphInputs, episode: Episode, generator: torch.Generator | None) -> Geometry:
         """What the network makes of an episode; dropout is off without a generator."""

@@ -57,7 +57,6 @@ from graphfcl.methods.lpmc.contrast import ContrastivePretraining, ProjectionHea
 from graphfcl.methods.lpmc.network import LpmcNetwork, LpmcSettings
 from graphfcl.methods.shared.episodes import Episode, PseudoIncrementalSampler, Sampler, TaskSampler
 from graphfcl.methods.shared.parts import Part
-from graphfcl.methods.shared.prototype_network import NodeEmbeddings
 from graphfcl.methods.shared.training_state import take_steps
 from graphfcl.methods.shared.validation_sessions import KnownClasses
 from graphfcl.nn import Encoder, GraphInputs
@@ -65,23 +64,16 @@ from graphfcl.stream.sessions import BaseSession, Session
 
 
 @dataclass
-class PartialSampler:
-    """Episodes of another sampler with a share of their base classes."""
+class PartialSampler(PseudoIncrementalSampler):
+    """Episodes with a share of their base classes."""
 
-    whole: PseudoIncrementalSampler
     share: float
 
     def sample(self, random: np.random.Generator) -> Episode:
-        episode = self.whole.sample(random)
+        episode = super().sample(random)
         kept = min(episode.base_count, max(1, round(self.share * episode.base_count)))
         left_out = random.permutation(episode.base_count)[kept:]
         return without_classes(episode, left_out)
-
-    def values(self) -> dict[str, Any]:
-        return self.whole.values()
-
-    def load(self, values: dict[str, Any]) -> None:
-        self.whole.load(values)
 
 
 def without_classes(episode: Episode, left_out: np.ndarray) -> Episode:
@@ -131,16 +123,12 @@ class Lpmc(EpisodicLearner):
     def _sampler(self, base: BaseSession, pseudo_novel: np.ndarray) -> Sampler:
         chosen = self.settings
         if pseudo_novel.size == 0:
-            return TaskSampler.of(base, pseudo_novel, len(base.base_classes), chosen.queries)
-        whole = PseudoIncrementalSampler.of(base, pseudo_novel, chosen.base_supports, chosen.queries)
-        return PartialSampler(whole, chosen.base_share)
-
-    def _episode_loss(self, inputs: GraphInputs, episode: Episode, *, by_class: bool = False) -> torch.Tensor:
-        return self.network.episode_loss(inputs, episode, self.generator, by_class=by_class)
+            return TaskSampler.of(base, pseudo_novel, base.shot, chosen.queries)
+        return PartialSampler.of(base, pseudo_novel, chosen.base_supports, chosen.queries, chosen.base_share)
 
     def _finish(self, inputs: GraphInputs) -> None:
         # Held-out classes may like an encoder best that has seen few episodes, and base classes do not.
-        self._fine_tune(inputs, self._known_classes([]), self.fine_tuning.steps, self.fine_tuning.rate)
+        self._fine_tune(inputs, self._known_classes([]), *self.fine_tuning.choice)
         super()._finish(inputs)
 
     # Incremental sessions and scores
@@ -150,12 +138,11 @@ class Lpmc(EpisodicLearner):
         if self.fine_tuning.steps:
             count = len(self.classes_)
             new = list(range(count - len(session.new_classes), count))
-            self._fine_tune(
-                inputs, self._known_classes([new] if new else []), self.fine_tuning.steps, self.fine_tuning.rate
-            )
+            self._fine_tune(inputs, self._known_classes([new] if new else []), *self.fine_tuning.choice)
 
-    def _fine_tune(self, inputs: GraphInputs, known: KnownClasses, steps: int, rate: float) -> None:
+    def _fine_tune(self, inputs: GraphInputs, known: KnownClasses, *choice: Any) -> None:
         """The loss of an episode, averaged by class, and the distillation of the classes of before."""
+        steps, rate = choice
         if steps == 0:
             return
         known, before = replace(known, tasks=known.tasks[-1:]), self.network.node_embeddings(inputs)
@@ -165,8 +152,3 @@ class Lpmc(EpisodicLearner):
             return self.network.episode_loss(inputs, episode, self.generator, by_class=True, before=before)
 
         take_steps(self.meta.new_optimiser(rate), steps, loss)
-
-    def _score_all(self, inputs: GraphInputs) -> torch.Tensor:
-        embedding: NodeEmbeddings = self._node_embeddings(inputs)
-        vectors = self.memory.prototypes(self.network, embedding, len(self.classes_))
-        return self.network.logits(embedding.values, vectors)

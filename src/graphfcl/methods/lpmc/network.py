@@ -8,12 +8,12 @@ import torch
 from torch import nn
 
 from graphfcl.methods.bases.episodic_learner import EpisodicSettings
-from graphfcl.methods.learner import Labelled
+from graphfcl.methods.learner import Labelled, join_labelled
 from graphfcl.methods.lpmc.contrast import ContrastSettings
 from graphfcl.methods.lpmc.micro_clusters import MicroClusters
-from graphfcl.methods.settings import Count, Number, Positive, Weight
+from graphfcl.methods.settings import Count, Positive, Weight
 from graphfcl.methods.shared.episodes import Episode
-from graphfcl.methods.shared.fine_tuning import STEP_CANDIDATES, Steps
+from graphfcl.methods.shared.fine_tuning import StepSettings
 from graphfcl.methods.shared.heads import unit
 from graphfcl.methods.shared.prototype_network import (
     NodeEmbeddings,
@@ -22,12 +22,11 @@ from graphfcl.methods.shared.prototype_network import (
     query_shares,
     weighted_prototypes,
 )
-from graphfcl.methods.shared.validation_sessions import ValidationSessions
 from graphfcl.nn import Encoder, GraphInputs, tensor_of
 
 
 @dataclass(frozen=True)
-class LpmcSettings(EpisodicSettings):
+class LpmcSettings(StepSettings, EpisodicSettings):
     """All settings; the defaults are the paper's where it names them."""
 
     hidden: int = 64
@@ -56,12 +55,6 @@ class LpmcSettings(EpisodicSettings):
     """Nodes of a base class that make its micro-clusters in an episode."""
     queries: int = 20
     """Nodes per class that an episode asks about."""
-    fine_tuning: tuple[Steps, ...] = STEP_CANDIDATES
-    """(steps, rate) candidates of a session, besides (0, 0); validation sessions choose."""
-    fine_tuning_steps: Number | None = None
-    """Steps of a session, instead of choosing them."""
-    fine_tuning_rate: Positive = 0.005
-    """Rate of these steps."""
 
 
 class LpmcNetwork(PrototypeNetwork):
@@ -79,6 +72,10 @@ class LpmcNetwork(PrototypeNetwork):
         """(n, C): −1 + x̂ · (1/T) Σ_k δ_k ĉ_k, which is −Σ_k δ_k (1 − cos(x, c_k)/T)."""
         return unit(vectors) @ self._scaled(class_vectors).T - 1
 
+    @torch.no_grad()
+    def scores(self, values: torch.Tensor, prototypes: torch.Tensor) -> torch.Tensor:
+        return self.logits(values, prototypes)
+
     def _scaled(self, class_vectors: torch.Tensor) -> torch.Tensor:
         """w/T, with w of unit length if the settings want it."""
         return (unit(class_vectors) if self.settings.unit_length else class_vectors) / self.settings.temperature
@@ -88,23 +85,10 @@ class LpmcNetwork(PrototypeNetwork):
         self, embedding: NodeEmbeddings, train: Labelled, supports: Labelled, class_count: int
     ) -> torch.Tensor:
         """(C, h) class vectors of these labelled nodes."""
-        nodes, columns = np.concatenate([train[0], supports[0]]), np.concatenate([train[1], supports[1]])
+        nodes, columns = join_labelled(train, supports)
         order = np.argsort(nodes, kind="stable")  # who comes in which chunk must not depend on the order of labels
         rows, classes = embedding.rows(nodes[order]), tensor_of(columns[order], embedding.values.device)
         return self.clusters(embedding.values[rows], classes).class_vectors(class_count)
-
-    def validate(self, inputs: GraphInputs, validation: ValidationSessions) -> float:
-        embedding = self.node_embeddings(inputs)
-        none = (validation.train[0][:0], validation.train[1][:0])
-        # Train and held-out classes are different ones, so the class vectors of the first are those of every draw.
-        known = self.prototypes(embedding, validation.train, none, validation.class_count)
-        queries = embedding.values[embedding.rows(validation.asked[0])]
-
-        def predict(train: Labelled, supports: Labelled, class_count: int, nodes: np.ndarray) -> np.ndarray:  # noqa: ARG001
-            vectors = known + self.prototypes(embedding, none, supports, class_count)
-            return self.logits(queries, vectors).argmax(dim=1).cpu().numpy()
-
-        return validation.score(predict)
 
     def episode_loss(
         self,

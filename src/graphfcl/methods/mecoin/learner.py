@@ -42,8 +42,7 @@ Departures from the released code:
 - Under the track ``isolated`` the embeddings of the nodes are kept, elsewhere their numbers.
 """
 
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
@@ -51,15 +50,15 @@ import torch
 from torch import nn
 
 from graphfcl.methods.bases.encoder_learner import EncoderLearner, Stage
-from graphfcl.methods.learner import Labelled, LearnerState, Progress
-from graphfcl.methods.mecoin.memory import Books, Lessons, MecoinSettings, Points, Table, Teacher, both_logits, taught
-from graphfcl.methods.shared.fine_tuning import FineTuning, Steps, choose_with_adjustment
+from graphfcl.methods.learner import Labelled, LearnerState, Progress, join_labelled
+from graphfcl.methods.mecoin.memory import Batches, Books, MecoinSettings, Points, Table, Teacher, both_logits, taught
+from graphfcl.methods.shared.fine_tuning import FineTuning, choose_with_adjustment, open_choice
 from graphfcl.methods.shared.heads import LogitAdjustment
 from graphfcl.methods.shared.memories import SampledMemory
 from graphfcl.methods.shared.parts import OwnAttributes, Part
 from graphfcl.methods.shared.supervised_training import SupervisedTraining, head_training
 from graphfcl.methods.shared.training_state import EarlyStopping
-from graphfcl.methods.shared.validation_sessions import STEP_DRAWS, ValidationSessions, all_held_out
+from graphfcl.methods.shared.validation_sessions import ValidationSessions
 from graphfcl.metrics import balanced_accuracy, confusion_matrix
 from graphfcl.nn import Encoder, GraphInputs, Linear, tensor_of
 from graphfcl.stream.sessions import BaseSession, Session
@@ -78,59 +77,6 @@ class MecoinNetwork(nn.Module):
     def embed(self, inputs: GraphInputs, rows: np.ndarray | None = None) -> torch.Tensor:
         """(r, h) embeddings of some rows or of all."""
         return self.encoder(self.encoder.rows(inputs, rows))
-
-
-@dataclass(frozen=True, eq=False)
-class ValidationMemory:
-    """A structured memory that knows the base classes alone, and the validation sessions in which the others arrive.
-
-    base: session 0 with all pseudo-novel classes held out. table: what was taught of the base classes. kept: the nodes
-    of these that a session teaches again. every: (n, h) embeddings of the visible graph, as the encoder is frozen.
-    """
-
-    validation: ValidationSessions
-    base: BaseSession
-    books: Books
-    table: Table
-    kept: Labelled
-    every: torch.Tensor
-    settings: MecoinSettings
-    generator: torch.Generator
-
-    @cached_property
-    def asked(self) -> tuple[torch.Tensor, torch.Tensor]:
-        """Embeddings and lookups of the validation nodes."""
-        points, _ = self._points(self.validation.asked)
-        return points, self.books.look_up(points)
-
-    @cached_property
-    def lessons(self) -> list[Lessons]:
-        """For each draw, of the nodes that are kept and of all supports, session after session."""
-        lessons = []
-        for draw in range(STEP_DRAWS):
-            sessions = self.validation.only(draw).as_stream(self.base)[1]
-            labelled = [self.kept, *((each.supports, each.support_labels) for each in sessions)]
-            nodes, labels = (np.concatenate(parts) for parts in zip(*labelled, strict=True))
-            points = self._points((nodes, labels))
-            lessons.append(Lessons.draw(self.books, *points, self.settings.draws, self.generator))
-        return lessons
-
-    def logits_after(self, draw: int, steps: Steps) -> tuple[torch.Tensor, LogitAdjustment]:
-        """(n, C) logits of the validation nodes after the sessions of a draw, and the labels learned by then."""
-        table, end, learned = self.table, self.kept[0].size, LogitAdjustment()
-        learned.add(self.validation.train[1], self.validation.known_count)
-        for session in self.validation.only(draw).as_stream(self.base)[1]:
-            end += session.supports.size
-            count = table.values.shape[1] + len(session.new_classes)
-            supports = self._points((session.supports, session.support_labels))
-            seen = self.lessons[draw].some(torch.arange(end, device=self.every.device))
-            table = taught(table, supports, seen, count, steps, self.settings, self.generator)
-            learned.add(session.support_labels, count)
-        return both_logits(table, *self.asked)[self.settings.answer], learned
-
-    def _points(self, labelled: Labelled) -> Points:
-        rows = torch.tensor(self.base.visible_graph.rows(labelled[0]), device=self.every.device)
-        return self.every[rows], tensor_of(labelled[1], self.every.device)
 
 
 class Mecoin(EncoderLearner):
@@ -155,7 +101,7 @@ class Mecoin(EncoderLearner):
         super().__init__(settings, seed=seed, device=device)
         self.memory = SampledMemory(self.settings.kept, seed)
         self.fine_tuning = FineTuning(self.settings)
-        self.adjustment = LogitAdjustment(self.settings.adjustments)
+        self.adjustment = LogitAdjustment(self.settings)
         self.accuracies: dict[str, float] = {}
         self._looked_up: tuple[torch.Tensor, torch.Tensor] | None = None  # embeddings of a graph, and their places
 
@@ -186,37 +132,39 @@ class Mecoin(EncoderLearner):
         if self.stage == Stage.SESSION_ZERO:
             self.training.run(train, validation, inputs, self.generator, progress, self)
             self._enter(Stage.FINISHING, progress)
-        with torch.no_grad():
-            every = self.network.embed(inputs)
-        self.accuracies = self._teach_first(self.network.table, every, train, validation, inputs, progress)
-        self._remember(train, every[self._rows(inputs, base.train)])
+        every, points = self._embedded(inputs)
+        self.accuracies = self._teach_first(self.network.table, every, points(train), points(validation), progress)
+        self._remember(train, points(train)[0])
         self.adjustment.add(base.train_labels, len(self.classes_))
 
+    @torch.no_grad()
+    def _embedded(self, inputs: GraphInputs) -> tuple[torch.Tensor, Callable[[Labelled], Points]]:
+        """(n, h) embeddings of all nodes, and how labelled nodes become points among them."""
+        every = self.network.embed(inputs)
+
+        def points(labelled: Labelled) -> Points:
+            return every[self._rows(inputs, labelled[0])], tensor_of(labelled[1], self.device)
+
+        return every, points
+
     def _teach_first(
-        self,
-        table: Table,
-        every: torch.Tensor,
-        train: Labelled,
-        validation: Labelled,
-        inputs: GraphInputs,
-        progress: Progress,
+        self, table: Table, every: torch.Tensor, train: Points, validation: Points, progress: Progress
     ) -> dict[str, float]:
         """Draw keys among the train nodes and teach a new table until validation nodes see no gain; how it does there.
 
         every: (n, h) embeddings of all nodes.
         """
         chosen, books = self.settings, self.network.books
-        points, asked = (every[self._rows(inputs, nodes)] for nodes in (train[0], validation[0]))
-        books.draw_keys(points, self.generator)
-        lessons = Lessons.draw(books, points, tensor_of(train[1], self.device), chosen.draws, self.generator)
-        places, count = books.look_up(asked), table.values.shape[1]
+        books.draw_keys(train[0], self.generator)
+        batches = Batches.draw(books, *train, chosen.draws, self.generator)
+        places, labels, count = books.look_up(validation[0]), validation[1].cpu().numpy(), table.values.shape[1]
         teacher, stopping = Teacher(table, chosen, chosen.first_rate, self.generator), EarlyStopping(PATIENCE)
         accuracies: dict[int, dict[str, float]] = {}
         for step in range(0, chosen.first_steps, CHECK_EVERY):
-            loss = teacher.teach(lessons, min(CHECK_EVERY, chosen.first_steps - step), "teaching")
+            loss = teacher.teach(batches, min(CHECK_EVERY, chosen.first_steps - step), "teaching")
             accuracies[step] = {
-                who: balanced_accuracy(confusion_matrix(validation[1], logits.argmax(dim=1).cpu().numpy(), count))
-                for who, logits in both_logits(table, asked, places).items()
+                who: balanced_accuracy(confusion_matrix(labels, logits.argmax(dim=1).cpu().numpy(), count))
+                for who, logits in both_logits(table, validation[0], places).items()
             }
             stop = stopping.check(accuracies[step][chosen.answer], step, table)
             done = min(step + CHECK_EVERY, chosen.first_steps)
@@ -231,34 +179,38 @@ class Mecoin(EncoderLearner):
     def _choose_steps(self, base: BaseSession, inputs: GraphInputs, progress: Progress) -> None:
         """By how a memory that knows the base classes alone does after sessions in which all others arrive.
 
-        Its encoder is the pre-trained one, which knows no other class.
+        Its encoder is the pre-trained one, which knows no other class, and does not change.
         """
-        everything = all_held_out(base)
-        validation = ValidationSessions.draw(everything, self.seed)
-        self.fine_tuning.settle()
-        nothing_to_choose = self.fine_tuning.fixed is not None and len(self.settings.adjustments) == 1
-        if nothing_to_choose or not validation.has_new_classes:
+        opened = open_choice(self, base)
+        if opened is None:
             return
-        with torch.no_grad():
-            every = self.network.embed(inputs)
-        known = validation.asked[1] < validation.known_count
-        asked = (validation.asked[0][known], validation.asked[1][known])
+        everything, validation = opened
+        (every, points), chosen, books = self._embedded(inputs), self.settings, self.network.books
         start = torch.Generator().manual_seed(self.seed)
-        table = Table.empty(self.settings, validation.known_count, start).to(self.device)
-        self._teach_first(table, every, validation.train, asked, inputs, progress)
-        kept = SampledMemory(self.settings.kept, self.seed)
+        first = Table.empty(chosen, validation.known_count, start).to(self.device)
+        self._teach_first(first, every, points(validation.train), points(validation.asked_of_known()), progress)
+        kept = SampledMemory(chosen.kept, self.seed)
         kept.add(validation.train, np.ones(validation.train[0].size))
-        memory = ValidationMemory(
-            validation=validation,
-            base=everything,
-            books=self.network.books,
-            table=table,
-            kept=(kept.nodes, kept.labels),
-            every=every,
-            settings=self.settings,
-            generator=self.generator,
-        )
-        choose_with_adjustment(self.fine_tuning, self.adjustment, validation, memory.logits_after, progress)
+        asked = points(validation.asked)[0]
+        places = books.look_up(asked)
+        sessions = {draw: draw.as_stream(everything)[1] for draw in validation.draws}
+        batches = {}
+        for draw, arriving in sessions.items():
+            labelled = join_labelled(kept.labelled, *((each.supports, each.support_labels) for each in arriving))
+            batches[draw] = Batches.draw(books, *points(labelled), chosen.draws, self.generator)
+
+        def logits_after(draw: ValidationSessions, *steps: Any) -> tuple[torch.Tensor, LogitAdjustment]:
+            table, end, learned = first, kept.nodes.size, LogitAdjustment()
+            learned.add(validation.train[1], validation.known_count)
+            for session in sessions[draw]:
+                end += session.supports.size
+                learned.add(session.support_labels, table.values.shape[1] + len(session.new_classes))
+                supports = points((session.supports, session.support_labels))
+                seen = batches[draw].some(torch.arange(end, device=self.device))
+                table = taught(table, supports, seen, learned.counts.size, steps, chosen, self.generator)
+            return both_logits(table, asked, places)[chosen.answer], learned
+
+        choose_with_adjustment(self, validation, logits_after, progress)
 
     def _rows(self, inputs: GraphInputs, nodes: np.ndarray) -> torch.Tensor:
         return torch.tensor(inputs.visible.rows(nodes), device=self.device)
@@ -283,13 +235,12 @@ class Mecoin(EncoderLearner):
         self.network.table = taught(
             self.network.table,
             (supports, tensor_of(session.support_labels, self.device)),
-            Lessons.draw(self.network.books, kept, labels, chosen.draws, self.generator),
+            Batches.draw(self.network.books, kept, labels, chosen.draws, self.generator),
             len(self.classes_),
-            (self.fine_tuning.steps, self.fine_tuning.rate),
+            self.fine_tuning.choice,
             chosen,
             self.generator,
         )
-
         self.adjustment.add(session.support_labels, len(self.classes_))
 
     def _score_all(self, inputs: GraphInputs) -> torch.Tensor:

@@ -2,16 +2,16 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 import torch
 from torch import nn
 
 from graphfcl.errors import InputError
 from graphfcl.methods.bases.encoder_learner import EncoderSettings
-from graphfcl.methods.settings import Count, Limits, Number, Positive, Share
-from graphfcl.methods.shared.fine_tuning import Steps
-from graphfcl.methods.shared.heads import grown, head_of
+from graphfcl.methods.settings import Count, Limits, Positive, Share
+from graphfcl.methods.shared.fine_tuning import Steps, StepSettings
+from graphfcl.methods.shared.heads import AdjustmentSettings, grown, head_of
 from graphfcl.methods.shared.training_state import check_finite, make_adam
 from graphfcl.nn import Linear
 from graphfcl.nn.encoders import dropout
@@ -20,7 +20,7 @@ HEADS = 2  # of the attention across books
 
 
 @dataclass(frozen=True)
-class MecoinSettings(EncoderSettings):
+class MecoinSettings(StepSettings, AdjustmentSettings, EncoderSettings):
     """The names of formulas are those of ``learner.py``."""
 
     hidden: int = 256
@@ -58,17 +58,13 @@ class MecoinSettings(EncoderSettings):
     """(steps, rate) candidates of a session, besides (0, 0); validation sessions choose."""
     adjustments: tuple[float, ...] = (0.0, -0.25, -0.5, 0.25)
     """Candidates for τ of the logit adjustment τ log(n_c/Σn); validation sessions choose."""
-    fine_tuning_steps: Number | None = None
-    """Steps of a session, instead of choosing them."""
-    fine_tuning_rate: Positive = 0.01
+    fine_tuning_rate: float = 0.01
     """Rate of these steps."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.key_size % HEADS:
             raise InputError(f"key_size is {self.key_size}; it must be even.")
-        if not self.adjustments:
-            raise InputError("adjustments is empty: give at least one value, 0 to adjust nothing.")
 
 
 WIDER = 4  # times its input is the hidden layer of a block
@@ -232,7 +228,7 @@ class Table(nn.Module):
 
 
 @dataclass(frozen=True, eq=False)
-class Lessons:
+class Batches:
     """Nodes to teach: (m, h) embeddings, (m,) columns, and (T, m, B) lookups, each under another noise."""
 
     points: torch.Tensor
@@ -242,26 +238,26 @@ class Lessons:
     @classmethod
     def draw(
         cls, books: Books, points: torch.Tensor, labels: torch.Tensor, draws: int, generator: torch.Generator
-    ) -> "Lessons":
+    ) -> "Batches":
         """With T noisy lookups of each node: ``draws``, or fewer where there are many nodes."""
         count = min(draws, 1 + LOOKUPS // max(1, len(points)))
         return cls(points, labels, torch.stack([books.look_up(points, generator) for _ in range(count)]))
 
-    def some(self, rows: torch.Tensor) -> "Lessons":
+    def some(self, rows: torch.Tensor) -> "Batches":
         """Of some nodes alone."""
-        return Lessons(self.points[rows], self.labels[rows], self.places[:, rows])
+        return Batches(self.points[rows], self.labels[rows], self.places[:, rows])
 
-    def batch(self, size: int, generator: torch.Generator) -> "Lessons":
+    def batch(self, size: int, generator: torch.Generator) -> "Batches":
         """One lookup of every node; of more than ``size``, of some, each class drawn equally often in the mean."""
         device = self.points.device
         lookup = torch.randint(len(self.places), (1,), generator=generator, device=device)
         if len(self.points) <= size:
-            return Lessons(self.points, self.labels, self.places[lookup])
+            return Batches(self.points, self.labels, self.places[lookup])
         weights = torch.bincount(self.labels).to(torch.float64).reciprocal()[self.labels]
         ends = weights.cumsum(dim=0)
         drawn = torch.rand(size, generator=generator, device=device, dtype=torch.float64) * ends[-1]
         rows = torch.searchsorted(ends, drawn).clamp(max=len(ends) - 1)
-        return Lessons(self.points[rows], self.labels[rows], self.places[lookup][:, rows])
+        return Batches(self.points[rows], self.labels[rows], self.places[lookup][:, rows])
 
 
 def node_losses(memory: torch.Tensor, student: torch.Tensor, labels: torch.Tensor, smoothing: float) -> torch.Tensor:
@@ -284,11 +280,11 @@ class Teacher:
         self.optimiser = make_adam(student, rate, 0.0)
         self.optimiser.add_param_group({"params": [table.values], "lr": rate * settings.value_pace})
 
-    def teach(self, lessons: Lessons, steps: int, stage: str) -> float | None:
+    def teach(self, batches: Batches, steps: int, stage: str) -> float | None:
         """So many steps; the last loss."""
         table, loss = self.table, None
         for _ in range(steps):
-            part = lessons.batch(self.settings.batch, self.generator)
+            part = batches.batch(self.settings.batch, self.generator)
             memory = table.memory(part.places[0])
             student = table.student(part.points, self.generator)
             losses = node_losses(memory, student, part.labels, self.settings.smoothing)
@@ -309,17 +305,17 @@ def balanced_mean(losses: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
 def taught(
     table: Table,
     supports: Points,
-    lessons: Lessons,
+    batches: Batches,
     class_count: int,
-    how: Steps,
+    how: tuple[Any, ...],
     settings: MecoinSettings,
     generator: torch.Generator,
 ) -> Table:
-    """Another table that has learned a session: its supports, and lessons of all nodes kept. how: steps and rate."""
+    """Another table that has learned a session: its supports, and batches of all nodes kept. how: steps and rate."""
     table = table.with_classes(supports[0], supports[1], class_count)
     steps, rate = how
     if steps:
-        Teacher(table, settings, rate, generator).teach(lessons, steps, "fine-tuning")
+        Teacher(table, settings, rate, generator).teach(batches, steps, "fine-tuning")
     return table
 
 

@@ -1,12 +1,13 @@
 """Episodes: what one is, on the host and on a device, and how pseudo-incremental ones are drawn (Section 4.1)."""
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 import numpy as np
 import torch
 
-from graphfcl.methods.learner import Labelled
+from graphfcl.methods.learner import Labelled, join_labelled
 from graphfcl.nn import GraphInputs
 from graphfcl.stream.sessions import BaseSession
 
@@ -31,21 +32,22 @@ class Episode:
     tasks: np.ndarray
 
     @classmethod
-    def of_one_task(
-        cls, class_count: int, supports: Labelled, queries: Labelled, own: np.ndarray | None = None
+    def of(
+        cls,
+        class_count: int,
+        supports: Labelled,
+        queries: Labelled,
+        own: np.ndarray | None = None,
+        tasks: np.ndarray | None = None,
+        *,
+        base_count: int = 0,
+        few_shot: int | None = None,
     ) -> Self:
-        """One task of all classes, each known by few supports. supports, queries: nodes and their classes."""
-        return cls(
-            class_count=class_count,
-            base_count=0,
-            supports=supports[0],
-            support_classes=supports[1],
-            few_shot=supports[0].size,
-            queries=queries[0],
-            query_classes=queries[1],
-            own=no_places(queries[0].size) if own is None else own,
-            tasks=np.arange(class_count)[None],
-        )
+        """By default one task of all classes, each known by few supports. supports, queries: nodes and classes."""
+        own = no_places(queries[0].size) if own is None else own
+        tasks = np.arange(class_count)[None] if tasks is None else tasks
+        few = supports[0].size if few_shot is None else few_shot
+        return cls(class_count, base_count, *supports, few, *queries, own, tasks)
 
     @property
     def task_of_class(self) -> np.ndarray:
@@ -110,16 +112,18 @@ class DeviceEpisode:
         return replace(self, numbers=numbers)
 
 
-class Sampler(Protocol):
-    """An endless row of episodes, whose place in it can be saved."""
+class Sampler(ABC):
+    """An endless row of episodes, whose place in it can be saved. Here episodes do not depend on those before."""
 
+    @abstractmethod
     def sample(self, random: np.random.Generator) -> Episode:
         """The next episode."""
 
     def values(self) -> dict[str, Any]:
         """The place, as plain values."""
+        return {}
 
-    def load(self, values: dict[str, Any]) -> None:
+    def load(self, values: dict[str, Any]) -> None:  # noqa: B027
         """Go on from that place."""
 
 
@@ -153,7 +157,7 @@ class NodePools:
 
 
 @dataclass
-class PseudoIncrementalSampler:
+class PseudoIncrementalSampler(Sampler):
     """Graph Pseudo Incremental Learning: an endless row of sessions over the pseudo-novel classes.
 
     Each session takes N pseudo-novel classes (all, if there are fewer) that are not known yet, with K supports that
@@ -174,19 +178,10 @@ class PseudoIncrementalSampler:
         self.cached = np.zeros((0, self.shot), dtype=np.int64)  # (known, K) their supports
 
     @classmethod
-    def of(
-        cls, base: BaseSession, pseudo_novel: np.ndarray, base_supports: int, queries: int
-    ) -> "PseudoIncrementalSampler":
-        """Episodes over the train nodes of session 0, with some of its pseudo-novel columns."""
-        return cls(
-            pools=NodePools(base.train, base.train_labels, len(base.classes)),
-            base_columns=np.arange(len(base.base_classes)),
-            pseudo_novel_columns=pseudo_novel,
-            way=base.way,
-            shot=base.shot,
-            base_supports=base_supports,
-            queries=queries,
-        )
+    def of(cls, base: BaseSession, pseudo_novel: np.ndarray, *options: Any) -> Self:
+        """Episodes over the train nodes of session 0 and some of its pseudo-novel columns. options: the last fields."""
+        pools, columns = NodePools(base.train, base.train_labels, len(base.classes)), np.arange(len(base.base_classes))
+        return cls(pools, columns, pseudo_novel, base.way, base.shot, *options)
 
     def sample(self, random: np.random.Generator) -> Episode:
         """The next session. The newly learned classes are known from now on."""
@@ -206,23 +201,12 @@ class PseudoIncrementalSampler:
         drawn = self.pools.draw(self.known, np.full(self.known.size, self.shot + self.queries), random)
         novel_queries = self._without_supports(drawn)
         places = np.arange(base.size + self.known.size)
-        few, few_classes = flatten(self.cached, places[base.size :])
-        many, many_classes = flatten(base_supports, places[: base.size])
-        first, first_classes = flatten(base_queries, places[: base.size])
-        second, second_classes = flatten(novel_queries, places[base.size :])
+        few = flatten(self.cached, places[base.size :])
+        all_supports = join_labelled(few, flatten(base_supports, places[: base.size]))
+        queries = join_labelled(flatten(base_queries, places[: base.size]), flatten(novel_queries, places[base.size :]))
         tasks = np.full((self.known.size // size, self.way), -1, dtype=np.int64)
         tasks[:, :size] = places[base.size :].reshape(-1, size)
-        return Episode(
-            class_count=places.size,
-            base_count=base.size,
-            supports=np.concatenate([few, many]),
-            support_classes=np.concatenate([few_classes, many_classes]),
-            few_shot=few.size,
-            queries=np.concatenate([first, second]),
-            query_classes=np.concatenate([first_classes, second_classes]),
-            own=no_places(first.size + second.size),
-            tasks=tasks,
-        )
+        return Episode.of(places.size, all_supports, queries, tasks=tasks, base_count=base.size, few_shot=few[0].size)
 
     def values(self) -> dict[str, Any]:
         return {"known": self.known.tolist(), "cached": self.cached.tolist()}
@@ -282,40 +266,28 @@ def flatten(drawn: np.ndarray, classes: np.ndarray) -> tuple[np.ndarray, np.ndar
 
 
 @dataclass
-class TaskSampler:
-    """Ordinary few-shot tasks: ``way`` of the classes (all, if there are fewer), K supports and m queries each."""
+class TaskSampler(Sampler):
+    """Ordinary few-shot tasks: ``way`` of the classes (all if None or fewer), K supports and m queries each."""
 
     pools: NodePools
     columns: np.ndarray
-    way: int
     shot: int
     queries: int
+    way: int | None = None
 
     @classmethod
-    def of(cls, base: BaseSession, pseudo_novel: np.ndarray, way: int, queries: int) -> "TaskSampler":
-        """Tasks over the base classes and some of the pseudo-novel columns, as many supports as a session has."""
+    def of(cls, base: BaseSession, pseudo_novel: np.ndarray, *options: Any) -> Self:
+        """Tasks over the base classes and some of the pseudo-novel columns. options: the last fields."""
         pools = NodePools(base.train, base.train_labels, len(base.classes))
         columns = np.concatenate([np.arange(len(base.base_classes)), pseudo_novel])
-        return cls(
-            pools=pools,
-            columns=columns[pools.sizes[columns] > 1],  # one node cannot be support and query
-            way=way,
-            shot=base.shot,
-            queries=queries,
-        )
+        return cls(pools, columns[pools.sizes[columns] > 1], *options)  # one node cannot be support and query
 
     def sample(self, random: np.random.Generator) -> Episode:
         chosen = random.permutation(self.columns)[: self.way]
         drawn = self.pools.draw(chosen, np.full(chosen.size, self.shot + self.queries), random)
         places = np.arange(chosen.size)
         kept, asked = split_draw(drawn, self.shot, self.queries)
-        return Episode.of_one_task(chosen.size, flatten(kept, places), flatten(asked, places))
-
-    def values(self) -> dict[str, Any]:
-        return {}
-
-    def load(self, values: dict[str, Any]) -> None:
-        """Tasks do not depend on those before."""
+        return Episode.of(chosen.size, flatten(kept, places), flatten(asked, places))
 
 
 def no_places(count: int) -> np.ndarray:

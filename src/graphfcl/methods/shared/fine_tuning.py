@@ -1,155 +1,156 @@
 """How many steps an incremental session takes, and how long they are; validation sessions choose."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
 
 from graphfcl.errors import DivergenceError
 from graphfcl.methods.learner import Progress
-from graphfcl.methods.settings import Number, Positive
+from graphfcl.methods.settings import CheckedSettings, Number, Positive
 from graphfcl.methods.shared.heads import LogitAdjustment
 from graphfcl.methods.shared.parts import Part
-from graphfcl.methods.shared.training_state import copy_weights
-from graphfcl.methods.shared.validation_sessions import STEP_DRAWS, KnownClasses, ValidationSessions
+from graphfcl.methods.shared.validation_sessions import ValidationSessions, all_held_out
+from graphfcl.stream.sessions import BaseSession
 
 Steps = tuple[Number, Positive]  # of a session, and their rate
 DIVERGED = -1.0  # the score of steps that diverge: below any accuracy
 STEP_CANDIDATES: tuple[Steps, ...] = ((5, 0.001), (20, 0.001), (5, 0.005), (20, 0.005))
 
 
+@dataclass(frozen=True)
+class StepSettings(CheckedSettings):
+    """The steps of an incremental session."""
+
+    fine_tuning: tuple[Steps, ...] = STEP_CANDIDATES
+    """(steps, rate) candidates of a session, besides (0, 0); validation sessions choose."""
+    fine_tuning_steps: Number | None = None
+    """Steps of a session, instead of choosing them."""
+    fine_tuning_rate: Positive = 0.005
+    """Rate of these steps."""
+
+
 class FineTuning(Part):
     """The (steps, rate) of an incremental session: fixed by settings, or chosen by validation sessions.
 
-    settings: have ``fine_tuning``, ``fine_tuning_steps`` and ``fine_tuning_rate``; without them no step is taken.
+    settings: those of a method; without :class:`StepSettings` no step is taken.
+    candidates: what there is to choose from; no step at all comes first. fallback: what is taken without a choice.
+    choice: what sessions take. A method may let more than steps and rate be chosen, which then follow these two.
     scores: of every candidate on every draw of held-out classes so far, until :meth:`settle`.
     """
 
     name = "fine_tuning"
-    saved: tuple[str, ...] = ("steps", "rate", "scores")
+    saved: tuple[str, ...] = ("choice", "scores")
 
     def __init__(self, settings: Any) -> None:
-        self.is_set = hasattr(settings, "fine_tuning")
-        self.candidates: tuple[Steps, ...] = settings.fine_tuning if self.is_set else ()
-        fixed = settings.fine_tuning_steps if self.is_set else 0
-        self.fixed: Steps | None = None if fixed is None else (fixed, settings.fine_tuning_rate if self.is_set else 0.0)
-        self.steps, self.rate = 0, 0.0
+        self.is_set = isinstance(settings, StepSettings)
+        self.candidates: tuple[tuple[Any, ...], ...] = ((0, 0.0), *(settings.fine_tuning if self.is_set else ()))
+        self.fallback: tuple[Any, ...] = self.candidates[:2][-1]
+        self.is_fixed = self.is_set and settings.fine_tuning_steps is not None
+        if self.is_fixed:
+            self.fallback = (settings.fine_tuning_steps, settings.fine_tuning_rate)
+            self.candidates = (self.fallback,)
+        self.choice: tuple[Any, ...] = (0, 0.0)
         self.scores: list[list[float]] = []
 
     @property
-    def all_candidates(self) -> tuple[Steps, ...]:
-        """No step at all, then the candidates of the settings."""
-        return ((0, 0.0), *self.candidates)
+    def steps(self) -> int:
+        return self.choice[0]
 
-    def take(self, steps: int, rate: float) -> None:
-        """Sessions take so many steps from now on."""
-        self.steps, self.rate = steps, rate
+    @property
+    def rate(self) -> float:
+        return self.choice[1]
 
-    def choose(self, score: Callable[[int, float], float], progress: Progress) -> None:
-        """Take the candidate with the best validation score."""
-        self.try_out(score, progress)
-        self.settle()
+    def take(self, *choice: Any) -> None:
+        """Sessions take so many steps at this rate from now on."""
+        self.choice = choice
 
-    def try_out(self, score: Callable[[int, float], float], progress: Progress) -> None:
-        """Score every candidate on one draw of held-out classes."""
-        row: list[float] = []
-        for steps, rate in self.all_candidates:
-            row.append(score(steps, rate))
-            progress.step("choosing fine-tuning", len(row), len(self.all_candidates), score=max(row))
-        self.scores.append(row)
+    def try_out(
+        self, validation: ValidationSessions, score: Callable[..., Any], progress: Progress
+    ) -> list[np.ndarray]:
+        """Score every candidate on one draw of held-out classes.
 
-    def try_sessions(
-        self,
-        network: nn.Module,
-        validation: ValidationSessions,
-        teach: Callable[[KnownClasses, int, float], None],
-        score: Callable[[ValidationSessions], float],
-        progress: Progress,
-    ) -> None:
-        """Score every candidate by how the network does after validation sessions; then it has its weights back.
-
-        teach: one session with so many steps at this rate.
+        score: from one draw of their supports and a candidate to a score, or to several of which the best counts.
+        Returns these scores, averaged over the draws of supports.
         """
-        start = copy_weights(network)
+        means: list[np.ndarray] = []
+        for choice in self.candidates:
+            try:
+                scores = [score(draw, *choice) for draw in validation.draws]
+            except DivergenceError:
+                scores = [DIVERGED]
+            means.append(np.atleast_1d(np.mean(scores, axis=0)))
+            best = float(max(each.max() for each in means))
+            progress.step("choosing fine-tuning", len(means), len(self.candidates), score=best)
+        self.scores.append([float(each.max()) for each in means])
+        return means
 
-        def score_of(steps: int, rate: float) -> float:
-            return score_after_sessions(
-                validation, lambda: network.load_state_dict(start), lambda known: teach(known, steps, rate), score
-            )
+    def settle(self, fallback: tuple[Any, ...] | None = None) -> None:
+        """Take the candidate with the best mean score over the draws. The first one wins a draw.
 
-        self.try_out(score_of, progress)
-        network.load_state_dict(start)
-
-    def settle(self, default: Steps | None = None) -> None:
-        """Take the candidate with the best mean score over the draws. No step at all comes first and wins a draw.
-
-        Without scores it is what the settings fix, else the default, which is the first candidate if none is given.
+        Without scores it is what the settings fix, else the fallback.
         """
         if self.scores:
-            self.take(*self.all_candidates[int(np.argmax(np.mean(self.scores, axis=0)))])
+            self.choice = self.candidates[int(np.argmax(np.mean(self.scores, axis=0)))]
             self.scores = []
         else:
-            self.take(*(self.fixed or default or (*self.candidates, (0, 0.0))[0]))
+            self.choice = self.fallback if self.is_fixed or fallback is None else fallback
 
     def chosen(self) -> dict[str, Any]:
         return {"fine_tuning_steps": self.steps, "fine_tuning_rate": self.rate} if self.is_set else {}
 
 
-def score_after_sessions(
-    validation: ValidationSessions,
-    reset: Callable[[], object],
-    teach: Callable[[KnownClasses], None],
-    score: Callable[[ValidationSessions], float],
-) -> float:
-    """The mean score of some draws after their sessions were taught one by one; ``DIVERGED`` if one diverges.
+def open_choice(learner: Any, base: BaseSession) -> tuple[BaseSession, ValidationSessions] | None:
+    """Session 0 with all pseudo-novel classes held out, and its validation sessions; None if nothing is to be chosen.
 
-    reset: back to how it was before the sessions, for each draw. score: of the draw that was taught.
+    The learner takes what there is without a choice.
     """
-    scores = []
-    for draw in range(STEP_DRAWS):
-        reset()
-        alone = validation.only(draw)
-        try:
-            for known in alone.sessions():
-                teach(known)
-        except DivergenceError:
-            return DIVERGED
-        scores.append(score(alone))
-    return float(np.mean(scores))
+    everything = all_held_out(base)
+    validation = ValidationSessions.draw(everything, learner.seed)
+    learner.fine_tuning.settle()
+    candidates = len(learner.fine_tuning.candidates) * len(learner.adjustment.candidates)
+    return (everything, validation) if candidates > 1 and validation.has_new_classes else None
+
+
+def choose_on_copy(learner: Any, base: BaseSession, progress: Progress) -> None:
+    """Choose by how a copy that knows the base classes alone does after sessions in which all others arrive."""
+    opened = open_choice(learner, base)
+    if opened is None:
+        return
+    everything, validation = opened
+    changes: dict[str, Any] = {"adjustments": (0.0,)} if hasattr(learner.settings, "adjustments") else {}
+    copy = learner._copy_fitted_to(validation.as_stream(everything)[0], fine_tuning_steps=0, **changes)
+    start = copy.state()
+
+    def logits_after(draw: ValidationSessions, *steps: Any) -> tuple[torch.Tensor, LogitAdjustment]:
+        copy.load_state(start)
+        copy.fine_tuning.take(*steps)
+        for session in draw.as_stream(everything)[1]:
+            copy.learn(session)
+        return torch.from_numpy(copy.scores(base.visible_graph, validation.asked[0])), copy.adjustment
+
+    choose_with_adjustment(learner, validation, logits_after, progress)
 
 
 def choose_with_adjustment(
-    fine_tuning: FineTuning,
-    adjustment: LogitAdjustment,
+    learner: Any,
     validation: ValidationSessions,
-    logits_after: Callable[[int, Steps], tuple[torch.Tensor, LogitAdjustment]],
+    logits_after: Callable[..., tuple[torch.Tensor, LogitAdjustment]],
     progress: Progress,
 ) -> None:
     """Choose the steps of a session together with τ, the adjustment of logits that is best for them.
 
-    logits_after: from a draw and (steps, rate) to the (n, C) logits of the validation nodes after its sessions, and the
+    logits_after: from a draw, steps and rate to the (n, C) logits of the validation nodes after its sessions, and the
     numbers of labels that were learned by then.
     """
-    taus = adjustment.candidates
-    best_taus: dict[Steps, float] = {}
+    tuning, taus = learner.fine_tuning, learner.adjustment.candidates
 
-    def score(steps: int, rate: float) -> float:
-        scores = []
-        for draw in range(STEP_DRAWS):
-            try:
-                logits, learned = logits_after(draw, (steps, rate))
-            except DivergenceError:
-                return DIVERGED
-            answers = (learned.apply(logits, tau).argmax(dim=1).cpu().numpy() for tau in taus)
-            scores.append([validation.only(draw).score_of(answer) for answer in answers])
-        means = np.mean(scores, axis=0)
-        best_taus[steps, rate] = taus[int(means.argmax())]
-        return float(means.max())
+    def score(draw: ValidationSessions, *steps: Any) -> list[float]:
+        logits, learned = logits_after(draw, *steps)
+        return [draw.score_of(learned.apply(logits, tau).argmax(dim=1).cpu().numpy()) for tau in taus]
 
-    if fine_tuning.fixed is None:
-        fine_tuning.choose(score, progress)
-    else:
-        score(*fine_tuning.fixed)
-    adjustment.strength = best_taus.get((fine_tuning.steps, fine_tuning.rate), taus[0])
+    means = tuning.try_out(validation, score, progress)
+    tuning.settle()
+    learner.adjustment.strength = taus[int(means[tuning.candidates.index(tuning.choice)].argmax())]

@@ -1,11 +1,14 @@
 """Heads on an embedding, and how they grow by the classes of a session."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
 from torch import nn
 
+from graphfcl.errors import InputError
+from graphfcl.methods.settings import CheckedSettings
 from graphfcl.methods.shared.parts import Part
 from graphfcl.methods.shared.prototype_network import class_shares, weighted_prototypes
 from graphfcl.nn import Linear
@@ -54,18 +57,32 @@ def unit(vectors: torch.Tensor) -> torch.Tensor:
     return nn.functional.normalize(vectors, dim=-1)
 
 
+@dataclass(frozen=True)
+class AdjustmentSettings(CheckedSettings):
+    """Logits that are adjusted by the numbers of labels."""
+
+    adjustments: tuple[float, ...] = (0.0,)
+    """Candidates for τ of the logit adjustment τ log(n_c/Σn); validation sessions choose."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.adjustments:
+            raise InputError("adjustments is empty: give at least one value, 0 to adjust nothing.")
+
+
 class LogitAdjustment(Part):
     """How many labels of each class were learned, and the τ that validation sessions chose.
 
+    settings: those of a method; without :class:`AdjustmentSettings` logits stay as they are.
     candidates: values of τ to choose from; the first wins a draw. With one of them there is no choice.
     """
 
     name = "logit_adjustment"
     saved = ("strength", "counts")
 
-    def __init__(self, candidates: tuple[float, ...] = (0.0,)) -> None:
-        self.candidates = candidates
-        self.strength = candidates[0]
+    def __init__(self, settings: Any = None) -> None:
+        self.candidates = settings.adjustments if isinstance(settings, AdjustmentSettings) else (0.0,)
+        self.strength = self.candidates[0]
         self.counts = np.zeros(0, dtype=np.int64)
 
     def add(self, labels: np.ndarray, class_count: int) -> None:

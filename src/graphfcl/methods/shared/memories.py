@@ -9,7 +9,7 @@ from scipy import sparse
 from graphfcl.graph.interfaces import VisibleNodes
 from graphfcl.graph.views import Features
 from graphfcl.graph.visible import VisibleGraph, join_without_edges
-from graphfcl.methods.learner import Labelled
+from graphfcl.methods.learner import Labelled, join_labelled, no_labels, select_labelled
 from graphfcl.methods.shared.exemplar_selection import first_of_each_class
 from graphfcl.methods.shared.parts import ClassMemory
 from graphfcl.methods.shared.prototype_network import NodeEmbeddings, PrototypeNetwork
@@ -18,11 +18,6 @@ from graphfcl.runtime.arrays import rank_in_run
 from graphfcl.stream.sessions import BaseSession, Session
 
 Embed = Callable[[np.ndarray], torch.Tensor]  # node numbers → (nodes, width)
-
-
-def nothing() -> Labelled:
-    """No labelled node."""
-    return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
 
 
 class PrototypeMemory(ClassMemory):
@@ -36,8 +31,8 @@ class PrototypeMemory(ClassMemory):
     saved = ("train", "supports", "kept", "counts")
 
     def __init__(self) -> None:
-        self.train: Labelled = nothing()
-        self.supports: Labelled = nothing()
+        self.train: Labelled = no_labels()
+        self.supports: Labelled = no_labels()
         self.kept: torch.Tensor | None = None
         self.counts = np.zeros(0, dtype=np.int64)
 
@@ -54,7 +49,7 @@ class PrototypeMemory(ClassMemory):
     def keep(self, prototypes: torch.Tensor) -> None:
         """From now on the prototypes stay as they are, and no node is known any more."""
         self.counts = np.bincount(self.train[1], minlength=len(prototypes))
-        self.kept, self.train, self.supports = prototypes, nothing(), nothing()
+        self.kept, self.train, self.supports = prototypes, no_labels(), no_labels()
 
     def learn(
         self,
@@ -72,22 +67,23 @@ class PrototypeMemory(ClassMemory):
         if self.kept is None:
             self._add_nodes(here, many)
         else:
-            fresh = network.prototypes(embedding(), nothing(), here, class_count)
-            self._add_prototypes(self.kept, fresh, session.support_labels)
+            fresh = network.prototypes(embedding(), no_labels(), here, class_count)
+            self.add_prototypes(fresh, session.support_labels)
 
     def _add_nodes(self, labelled: Labelled, many: int) -> None:
         """More labels for one of the ``many`` classes of session 0 join its train nodes, all others are supports."""
         of_train = labelled[1] < many
-        self.train = _joined(self.train, labelled, of_train)
-        self.supports = _joined(self.supports, labelled, ~of_train)
+        self.train = _by_number(join_labelled(self.train, select_labelled(labelled, of_train)))
+        self.supports = _by_number(join_labelled(self.supports, select_labelled(labelled, ~of_train)))
 
-    def _add_prototypes(self, kept: torch.Tensor, fresh: torch.Tensor, columns: np.ndarray) -> None:
+    def add_prototypes(self, fresh: torch.Tensor, columns: np.ndarray) -> None:
         """fresh: (classes, h) prototypes of supports with these columns; a known class's mean moves on."""
+        assert self.kept is not None
         class_count = len(fresh)
         added = np.bincount(columns, minlength=class_count)
         before = np.pad(self.counts, (0, class_count - self.counts.size))
         share = torch.from_numpy(added / np.maximum(1, before + added)).to(fresh)[:, None]
-        old = torch.cat([kept, fresh[len(kept) :]])
+        old = torch.cat([self.kept, fresh[len(self.kept) :]])
         self.kept, self.counts = (1 - share) * old + share * fresh, before + added
 
     def prototypes(self, network: PrototypeNetwork, embedding: NodeEmbeddings, class_count: int) -> torch.Tensor:
@@ -97,9 +93,8 @@ class PrototypeMemory(ClassMemory):
         return network.prototypes(embedding, self.train, self.supports, class_count)
 
     def scores(self, network: PrototypeNetwork, embedding: NodeEmbeddings, class_count: int) -> torch.Tensor:
-        """(n, classes) −‖z − p_k‖² of every node."""
-        prototypes = self.prototypes(network, embedding, class_count)
-        return network.scores(embedding, embedding.visible.nodes, prototypes)
+        """(n, classes) of every node."""
+        return network.scores(embedding.values, self.prototypes(network, embedding, class_count))
 
     @property
     def forgets_exactly(self) -> bool:
@@ -113,9 +108,7 @@ class PrototypeMemory(ClassMemory):
 
     def drop(self, nodes: np.ndarray) -> None:
         self.train, self.supports = (
-            (kept[0][stays], kept[1][stays])
-            for kept in (self.train, self.supports)
-            for stays in (~np.isin(kept[0], nodes),)
+            select_labelled(kept, ~np.isin(kept[0], nodes)) for kept in (self.train, self.supports)
         )
 
     def stored(self) -> dict[str, int]:
@@ -123,15 +116,8 @@ class PrototypeMemory(ClassMemory):
         return {"nodes": sum(array.nbytes for array in (*self.train, *self.supports)), "embeddings": embeddings}
 
 
-def _joined(labelled: Labelled, more: Labelled, chosen: np.ndarray) -> Labelled:
-    both = zip(labelled, more, strict=True)
-    nodes, columns = (np.concatenate([known, new[chosen]]) for known, new in both)
-    return _by_number((nodes, columns))
-
-
 def _by_number(labelled: Labelled) -> Labelled:
-    order = np.argsort(labelled[0], kind="stable")
-    return labelled[0][order], labelled[1][order]
+    return select_labelled(labelled, np.argsort(labelled[0], kind="stable"))
 
 
 class NodeMemory(ClassMemory):
@@ -140,7 +126,7 @@ class NodeMemory(ClassMemory):
     rows: tuple[str, ...] = ("nodes", "labels")
 
     def __init__(self) -> None:
-        self.nodes, self.labels = nothing()
+        self.nodes, self.labels = no_labels()
 
     @property
     def labelled(self) -> Labelled:

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from graphfcl.graph.visible import VisibleGraph
-from graphfcl.methods.learner import Labelled
+from graphfcl.methods.learner import Labelled, no_labels
 from graphfcl.methods.shared.episodes import DeviceEpisode, Episode
 from graphfcl.methods.shared.validation_sessions import ValidationSessions
 from graphfcl.nn import Encoder, GcnEncoder, GcnRows, GraphInputs, Linear, tensor_of
@@ -69,19 +69,20 @@ class PrototypeNetwork(nn.Module):
             parts.append(weighted_prototypes(embedding.values[rows], shares, classes, class_count))
         return parts[0] + parts[1]
 
-    @staticmethod
     @torch.no_grad()
-    def scores(embedding: NodeEmbeddings, nodes: np.ndarray, prototypes: torch.Tensor) -> torch.Tensor:
-        """(nodes, classes): −‖z − p_k‖²."""
-        return -squared_distances(embedding.values[embedding.rows(nodes)], prototypes)
+    def scores(self, values: torch.Tensor, prototypes: torch.Tensor) -> torch.Tensor:
+        """(n, classes): −‖z − p_k‖² of (n, h) embeddings."""
+        return -squared_distances(values, prototypes)
 
     def validate(self, inputs: GraphInputs, validation: ValidationSessions) -> float:
         """Score of the validation sessions, with the prototypes that classes have then."""
-        embedding = self.node_embeddings(inputs)
+        embedding, count = self.node_embeddings(inputs), validation.known_count
+        known = self.prototypes(embedding, validation.train, no_labels(), count)  # the same in every draw
+        values = embedding.values[embedding.rows(validation.asked[0])]
 
-        def predict(train: Labelled, supports: Labelled, class_count: int, nodes: np.ndarray) -> np.ndarray:
-            prototypes = self.prototypes(embedding, train, supports, class_count)
-            return self.scores(embedding, nodes, prototypes).argmax(dim=1).cpu().numpy()
+        def predict(supports: Labelled) -> np.ndarray:
+            few = self.prototypes(embedding, no_labels(), supports, validation.class_count)[count:]
+            return self.scores(values, torch.cat([known, few])).argmax(dim=1).cpu().numpy()
 
         return validation.score(predict)
 

@@ -6,11 +6,12 @@ needs some to train on, holds out a fifth, several times.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TypeVar
 
 import numpy as np
 
-from graphfcl.methods.learner import Labelled, Progress
+from graphfcl.methods.learner import Labelled, Progress, join_labelled, select_labelled
 from graphfcl.methods.shared.episodes import Episode, NodePools, flatten, no_places, split_draw
 from graphfcl.metrics import balanced_accuracy, confusion_matrix, harmonic_mean
 from graphfcl.stream.sessions import BaseSession, Session
@@ -20,56 +21,44 @@ from graphfcl.stream.sessions import BaseSession, Session
 class KnownClasses:
     """All classes known at an incremental session, as fine-tuning sees them. Positions are columns.
 
-    pools: train nodes of the ``many`` first classes (base and pseudo-novel); those after them are known by supports.
-    supports, support_classes: of the latter, in any order.
+    train: nodes of the ``many`` first classes (base and pseudo-novel); those after them are known by supports.
+    supports: of the latter, in any order.
     tasks: classes of every task after the base task, oldest first.
     """
 
-    pools: NodePools
+    train: Labelled
+    supports: Labelled
+    tasks: list[list[int]]
     base_count: int
     many: int
     class_count: int
-    supports: np.ndarray
-    support_classes: np.ndarray
-    tasks: list[list[int]]
     way: int
+
+    @cached_property
+    def pools(self) -> NodePools:
+        return NodePools(*self.train, self.many)
 
     def sample(self, base_supports: int, queries: int, random: np.random.Generator) -> Episode:
         """Queries are train nodes, left out of their means, and supports, left out of their prototypes."""
         columns = np.arange(self.many)
         drawn = self.pools.draw(columns, np.full(self.many, base_supports + queries), random)
         kept, asked = split_draw(drawn, base_supports, queries)
-        first, first_classes = flatten(asked, columns)
-        shots = np.bincount(self.support_classes, minlength=self.class_count)
-        own = np.flatnonzero(shots[self.support_classes] > 1)  # a single support cannot be left out
-        return self._episode(
-            kept,
-            queries=np.concatenate([first, self.supports[own]]),
-            query_classes=np.concatenate([first_classes, self.support_classes[own]]),
-            own=np.concatenate([no_places(first.size), own]),
-        )
+        first, classes = flatten(asked, columns), self.supports[1]
+        shots = np.bincount(classes, minlength=self.class_count)
+        own = np.flatnonzero(shots[classes] > 1)  # a single support cannot be left out
+        all_queries = join_labelled(first, select_labelled(self.supports, own))
+        return self._episode(kept, all_queries, np.concatenate([no_places(first[0].size), own]))
 
-    def with_queries(
-        self, queries: np.ndarray, labels: np.ndarray, base_supports: int, random: np.random.Generator
-    ) -> Episode:
-        """An episode with given labelled queries, as the protocol ``paper`` has them."""
+    def with_queries(self, queries: Labelled, base_supports: int, random: np.random.Generator) -> Episode:
+        """An episode with these labelled queries, as the protocol ``paper`` has them."""
         kept = self.pools.draw(np.arange(self.many), np.full(self.many, base_supports), random)
-        return self._episode(kept, queries, labels, no_places(queries.size))
+        return self._episode(kept, queries, no_places(queries[0].size))
 
-    def _episode(self, kept: np.ndarray, queries: np.ndarray, query_classes: np.ndarray, own: np.ndarray) -> Episode:
+    def _episode(self, kept: np.ndarray, queries: Labelled, own: np.ndarray) -> Episode:
         """kept: (many, width) the nodes that make the means of the classes with many labels."""
-        many, many_classes = flatten(kept, np.arange(self.many))
-        return Episode(
-            class_count=self.class_count,
-            base_count=self.base_count,
-            supports=np.concatenate([self.supports, many]),
-            support_classes=np.concatenate([self.support_classes, many_classes]),
-            few_shot=self.supports.size,
-            queries=queries,
-            query_classes=query_classes,
-            own=own,
-            tasks=tasks_matrix(self.tasks, self.way),
-        )
+        supports = join_labelled(self.supports, flatten(kept, np.arange(self.many)))
+        tasks, few = tasks_matrix(self.tasks, self.way), self.supports[0].size
+        return Episode.of(self.class_count, supports, queries, own, tasks, base_count=self.base_count, few_shot=few)
 
 
 def tasks_matrix(tasks: list[list[int]], way: int) -> np.ndarray:
@@ -81,7 +70,7 @@ def tasks_matrix(tasks: list[list[int]], way: int) -> np.ndarray:
     return matrix
 
 
-Predict = Callable[[Labelled, Labelled, int, np.ndarray], np.ndarray]
+Predict = Callable[[Labelled], np.ndarray]
 DRAWS = 10
 STEP_DRAWS = 3  # on so many of them the steps of an incremental session are tried
 
@@ -158,6 +147,11 @@ class ValidationSessions:
         """The same with one of the draws."""
         return replace(self, supports=(self.supports[draw],))
 
+    @cached_property
+    def draws(self) -> list["ValidationSessions"]:
+        """One with each of the first draws, on which choices are made."""
+        return [self.only(draw) for draw in range(min(STEP_DRAWS, len(self.supports)))]
+
     def asking(self, asked: Labelled) -> "ValidationSessions":
         """The same, asked about these nodes."""
         return replace(self, asked=asked)
@@ -167,14 +161,12 @@ class ValidationSessions:
 
         Both count the same because about half of the classes of a stream are novel in the end, and the harmonic mean
         does not reward calling every node new. Without held-out classes it is the balanced accuracy.
-        ``predict(train, supports, class_count, nodes)`` answers a class for each node.
+        predict: from the supports of the held-out classes to a class for each node of ``asked``.
         """
         scores = []
-        nodes, labels = self.asked
         new = np.arange(self.class_count) >= self.known_count
         for supports in self.supports:
-            few = self._flat(supports)
-            confusion = confusion_matrix(labels, predict(self.train, few, self.class_count, nodes), self.class_count)
+            confusion = confusion_matrix(self.asked[1], predict(self._flat(supports)), self.class_count)
             score = balanced_accuracy(confusion, ~new)
             if self.has_new_classes:
                 score = harmonic_mean(score, balanced_accuracy(confusion, new))
@@ -187,23 +179,13 @@ class ValidationSessions:
 
     def sessions(self) -> Iterator[KnownClasses]:
         """The held-out classes of the first draw, N at a time, as an incremental session sees them."""
-        nodes, classes = self._flat(self.supports[0])
-        pools = NodePools(*self.train, self.known_count)
+        supports = self._flat(self.supports[0])
         tasks = [list(task) for task in self.tasks]
         for first in range(self.known_count, self.class_count, self.way):
             end = min(first + self.way, self.class_count)
             tasks.append(list(range(first, end)))
-            here = classes < end
-            yield KnownClasses(
-                pools=pools,
-                base_count=self.base_count,
-                many=self.known_count,
-                class_count=end,
-                supports=nodes[here],
-                support_classes=classes[here],
-                tasks=list(tasks),
-                way=self.way,
-            )
+            here = select_labelled(supports, supports[1] < end)
+            yield KnownClasses(self.train, here, list(tasks), self.base_count, self.known_count, end, self.way)
 
     def as_stream(self, base: BaseSession) -> tuple[BaseSession, list[Session]]:
         """Session 0 without the held-out classes, and the sessions of the first draw in which they arrive.
@@ -213,39 +195,32 @@ class ValidationSessions:
         """
         known_names = [name for c, name in enumerate(base.classes) if c not in base.validation_columns]
         held_out_names = [base.classes[c] for c in base.validation_columns]
-        nodes, classes = self.asked
-        of_known = classes < self.known_count
+        validation = self.asked_of_known()
         reduced = replace(
             base,
             pseudo_novel_classes=tuple(known_names[self.base_count :]),
             train=self.train[0],
             train_labels=self.train[1],
-            validation=nodes[of_known],
-            validation_labels=classes[of_known],
+            validation=validation[0],
+            validation_labels=validation[1],
             validation_columns=(),
             pseudo_novel_tasks=self.tasks,
         )
-        supports, labels = self._flat(self.supports[0])
-        sessions = []
-        for number, first in enumerate(range(self.known_count, self.class_count, self.way)):
-            here = (labels >= first) & (labels < first + self.way)
-            place = first - self.known_count
-            sessions.append(
-                Session(
-                    number=number + 1,
-                    new_classes=tuple(held_out_names[place : place + self.way]),
-                    supports=supports[here],
-                    support_labels=labels[here],
-                    visible_graph=base.visible_graph,
-                    track=base.track,
-                )
-            )
+        supports = self._flat(self.supports[0])
+        sessions: list[Session] = []
+        for place in range(0, len(held_out_names), self.way):
+            new = tuple(held_out_names[place : place + self.way])
+            here = np.isin(supports[1], self.known_count + place + np.arange(len(new)))
+            labelled = select_labelled(supports, here)
+            sessions.append(Session(len(sessions) + 1, new, *labelled, base.visible_graph, base.track))
         return reduced, sessions
 
+    def asked_of_known(self) -> Labelled:
+        """The validation nodes of the classes known from the start."""
+        return select_labelled(self.asked, self.asked[1] < self.known_count)
+
     def _flat(self, supports: np.ndarray) -> Labelled:
-        present = supports >= 0
-        classes = np.repeat(np.arange(self.known_count, self.class_count), present.sum(axis=1))
-        return supports[present], classes
+        return flatten(supports, np.arange(self.known_count, self.class_count))
 
 
 Candidate = TypeVar("Candidate")
@@ -266,7 +241,7 @@ def choose_over_draws(
     """
     if len(candidates) == 1 or not validation.has_new_classes:
         return candidates[0]
-    draws = [validation.only(draw) for draw in range(min(STEP_DRAWS, len(validation.supports)))]
+    draws = validation.draws
     scores = np.zeros((len(draws), len(candidates)))
     for number, draw in enumerate(draws):
         scores[number] = scores_of(draw)

@@ -55,7 +55,7 @@ from scipy import sparse
 
 from graphfcl.methods.bases.encoder_learner import EncoderLearner, Stage
 from graphfcl.methods.learner import Progress
-from graphfcl.methods.shared.fine_tuning import FineTuning, Steps, choose_with_adjustment
+from graphfcl.methods.shared.fine_tuning import FineTuning, choose_on_copy
 from graphfcl.methods.shared.heads import CosineHead, LogitAdjustment, unit
 from graphfcl.methods.shared.memories import PrototypeMemory
 from graphfcl.methods.shared.parts import Part
@@ -68,7 +68,6 @@ from graphfcl.methods.shared.prototype_network import (
 )
 from graphfcl.methods.shared.supervised_training import class_balanced
 from graphfcl.methods.shared.training_state import copy_weights, make_adam, take_steps
-from graphfcl.methods.shared.validation_sessions import ValidationSessions, all_held_out
 from graphfcl.methods.tap.training import TapSettings, TopologyPretraining, TopologyTraining, cosface
 from graphfcl.nn import Encoder, GatEncoder, GcnEncoder, GraphInputs, tensor_of
 from graphfcl.stream.sessions import BaseSession, Session
@@ -127,20 +126,6 @@ def refined(
     return torch.where((counts > 0)[:, None], share * sums / masses + (1 - share) * prototypes, prototypes)
 
 
-class CalibratedPrototypes(PrototypeMemory):
-    """Prototypes that follow the drift of the encoder. After session 0 they are all that is known of the classes."""
-
-    def move(self, shift: torch.Tensor) -> None:
-        """The encoder drifted: by (classes, h) at each prototype."""
-        assert self.kept is not None
-        self.kept = self.kept + shift
-
-    def add(self, fresh: torch.Tensor, columns: np.ndarray) -> None:
-        """fresh: (classes, h), of which those in ``columns`` count; a known class's mean moves on by its supports."""
-        assert self.kept is not None
-        self._add_prototypes(self.kept, fresh, columns)
-
-
 class Tap(EncoderLearner):
     """TAP; formulas and deviations in the module docstring."""
 
@@ -149,13 +134,14 @@ class Tap(EncoderLearner):
     settings_type = TapSettings
     settings: TapSettings
     network: PrototypeNetwork
-    memory: CalibratedPrototypes
+    memory: PrototypeMemory
     training: TopologyTraining
 
     def __init__(self, settings: Any = None, *, seed: int = 0, device: str | torch.device = "cpu") -> None:
         super().__init__(settings, seed=seed, device=device)
-        self.memory = CalibratedPrototypes()
+        self.memory = PrototypeMemory()
         self.fine_tuning = FineTuning(self.settings)
+        self.adjustment = LogitAdjustment()
 
     def parts(self) -> tuple[Part, ...]:
         running = (self.training,) if self.stage == Stage.SESSION_ZERO else ()
@@ -177,32 +163,13 @@ class Tap(EncoderLearner):
 
     def _train(self, base: BaseSession, inputs: GraphInputs, progress: Progress) -> None:
         if self.stage == Stage.PRE_TRAINED:
-            self._choose_steps(base, progress)
+            choose_on_copy(self, base, progress)
             self._enter(Stage.SESSION_ZERO, progress)
         if base.pseudo_novel_classes:  # without them, pre-training saw all of session 0
             train, validation = (base.train, base.train_labels), (base.validation, base.validation_labels)
             self.training.run(train, validation, inputs, self.generator, progress, self)
         embeddings = self.network.node_embeddings(inputs)
         self.memory.keep(self.memory.prototypes(self.network, embeddings, len(self.classes_)))
-
-    def _choose_steps(self, base: BaseSession, progress: Progress) -> None:
-        """By how a copy that knows the base classes alone does after validation sessions in which all others arrive."""
-        everything = all_held_out(base)
-        validation = ValidationSessions.draw(everything, self.seed)
-        self.fine_tuning.settle()
-        if self.fine_tuning.fixed is not None or not validation.has_new_classes:
-            return
-        copy = self._copy_fitted_to(validation.as_stream(everything)[0], fine_tuning_steps=0)
-        start = copy.state()
-
-        def logits_after(draw: int, steps: Steps) -> tuple[torch.Tensor, LogitAdjustment]:
-            copy.load_state(start)
-            copy.fine_tuning.take(*steps)
-            for session in validation.only(draw).as_stream(everything)[1]:
-                copy.learn(session)
-            return torch.from_numpy(copy.scores(base.visible_graph, validation.asked[0])), LogitAdjustment()
-
-        choose_with_adjustment(self.fine_tuning, LogitAdjustment(), validation, logits_after, progress)
 
     # Incremental sessions
 
@@ -219,7 +186,7 @@ class Tap(EncoderLearner):
             values = self._embeddings(inputs)
             self.cache.keep_embeddings(inputs.visible, values)
             fresh = self._calibrated(values[places], labels, values[around])
-        self.memory.add(fresh, session.support_labels)
+        self.memory.add_prototypes(fresh, session.support_labels)
 
     def _calibrated(self, supports: torch.Tensor, labels: torch.Tensor, around: torch.Tensor) -> torch.Tensor:
         """(classes, h): means of the supports, those of new classes refined by the unlabelled nodes around them.
@@ -268,7 +235,7 @@ class Tap(EncoderLearner):
         with torch.no_grad():
             for name, weight in encoder.named_parameters():
                 weight.copy_(torch.lerp(start[name], weight, chosen.step_share))
-            self.memory.move(drift(known, before, encoder(needed), chosen.drift_width))
+            self.memory.kept = known + drift(known, before, encoder(needed), chosen.drift_width)
 
     # Scores
 
