@@ -128,7 +128,7 @@ class Cec(EpisodicLearner):
         if self.stage == Stage.PRE_TRAINED:
             self._enter(Stage.COSINE_HEAD, progress)
         if self.stage == Stage.COSINE_HEAD:
-            self.cosine_training.run(*base_part(base), inputs, self.generator, progress, self)
+            self.cosine_training.run(*base_part(base), inputs, self, progress)
             self.pretrained = copy_weights(self.network)
             self._enter(Stage.PREPARED, progress)
         super()._train(base, inputs, progress)

@@ -76,18 +76,8 @@ class EncoderStore:
     """Where pre-trained encoders are found and left. This one remembers nothing."""
 
     def get(self, key: dict[str, Any], compute: Callable[[], Tensors]) -> Tensors:  # noqa: ARG002
-        """The tensors of ``key``; computed if nobody has done so before."""
+        """The tensors of ``key``, computed if they are not there."""
         return compute()
-
-
-class GivenEncoder(EncoderStore):
-    """One encoder that is already there."""
-
-    def __init__(self, tensors: Tensors) -> None:
-        self.tensors = tensors
-
-    def get(self, key: dict[str, Any], compute: Callable[[], Tensors]) -> Tensors:  # noqa: ARG002
-        return self.tensors
 
 
 NO_STORE = EncoderStore()

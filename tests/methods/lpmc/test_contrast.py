@@ -92,7 +92,8 @@ def test_the_head_is_trained_or_stays_random(train_head: bool) -> None:
     before = encoder.first.weight.detach().clone(), head.first.weight.detach().clone()
     training = ContrastiveTraining(encoder, head, ContrastSettings(epochs=3, train_head=train_head))
     learner = Lpmc()
-    training.run(GraphInputs(visible, torch.device("cpu")), seeded(2), SILENT, learner)
+    learner.generator = seeded(2)
+    training.run(GraphInputs(visible, torch.device("cpu")), learner, SILENT)
     assert training.epoch == 3
     assert not torch.equal(before[0], encoder.first.weight)
     assert torch.equal(before[1], head.first.weight) != train_head
@@ -106,9 +107,7 @@ def test_it_sees_no_label() -> None:
     for session in (base, shuffled):
         learner = Lpmc(find_method("lpmc").settings_with(SHORT["lpmc"]))
         learner._start(session, learner.cache.inputs(session.visible_graph))
-        learner.pretraining.contrast.run(
-            learner.cache.inputs(session.visible_graph), learner.generator, SILENT, learner
-        )
+        learner.contrast.run(learner.cache.inputs(session.visible_graph), learner, SILENT)
         found.append(copy_weights(learner.network.encoder)["first.weight"])
     assert torch.equal(found[0], found[1])
 
@@ -119,7 +118,7 @@ def test_contrast_tells_parts_apart() -> None:
     encoder = GcnEncoder(visible.loaded().features.shape[1], 16, 16, seeded(0), last_relu=False)
     head, inputs = ProjectionHead(16, seeded(1)), GraphInputs(visible.loaded(), torch.device("cpu"))
     training = ContrastiveTraining(encoder, head, ContrastSettings(epochs=30))
-    training.run(inputs, seeded(2), SILENT, Lpmc())
+    training.run(inputs, Lpmc(seed=2), SILENT)
     with torch.no_grad():
         needed = encoder.rows(inputs, None)
         parts = torch.from_numpy(graph_parts(visible.loaded(), 300, np.random.default_rng(4)))

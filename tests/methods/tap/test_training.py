@@ -7,7 +7,7 @@ import torch
 from graphfcl import Stream
 from graphfcl.methods import Labelled
 from graphfcl.methods.shared.heads import CosineHead
-from graphfcl.methods.shared.supervised_training import SupervisedSettings
+from graphfcl.methods.shared.supervised_training import Places, SupervisedSettings
 from graphfcl.methods.tap.training import ClassGroups, TapSettings, TopologyTraining, cosface, encode, inputs_of
 from graphfcl.nn import GatEncoder, GraphInputs
 from tests.golden.samples import golden_stream
@@ -49,7 +49,8 @@ def test_each_topology_has_a_label_space_of_its_own() -> None:
     drawn = ClassGroups(inputs.visible.adjacency, rows, labels, 2, 0.3).draw(np.random.default_rng(0))
     groups = inputs_of(drawn, inputs.device)
     training.inputs, training.group_graph = inputs, groups
-    found = training._loss(None, torch.from_numpy(rows), torch.from_numpy(labels.copy()), None)  # type: ignore[arg-type]
+    places = Places(torch.from_numpy(rows), torch.from_numpy(labels.copy()))
+    found = training._loss(None, places, None)  # type: ignore[arg-type]
 
     encoder = training.encoder
     features = torch.from_numpy(np.asarray(inputs.visible.features.todense()))

@@ -18,6 +18,7 @@ from graphfcl.methods.blocks import NodeTables, RowBlock, Table
 from graphfcl.methods.blocks.interface import ROWS
 from graphfcl.methods.learner import Labelled, Progress
 from graphfcl.methods.shared.supervised_training import (
+    Places,
     SupervisedSettings,
     SupervisedTraining,
     class_balanced,
@@ -140,16 +141,12 @@ class RowTraining(SupervisedTraining):
         with torch.no_grad():
             rows = tables.visible.rows(np.concatenate([nodes for nodes, _ in parts]))
             points = hop_rows(hops.rows_at(rows)).split([len(nodes) for nodes, _ in parts])
-        labels, everyone = [tensor_of(columns, tables.device) for _, columns in parts], slice(None)
-        self.train_until_no_gain(
-            lambda: self._epoch(points[0], everyone, labels[0], learner.generator),
-            lambda: self._accuracy(points[1], everyone, labels[1]),
-            progress,
-            learner,
-        )
+        train, validation = (Places(slice(None), tensor_of(columns, tables.device)) for _, columns in parts)
+        self.run_on(points[0], train, points[1], validation, learner, progress)
 
-    def _loss(self, needed: Any, rows: Any, labels: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    def _loss(self, needed: Any, train: Places, generator: torch.Generator) -> torch.Tensor:
         """Of a mini-batch of the rows ``needed``."""
+        rows, labels = train
         if len(labels) > BATCH:
             rows = torch.randperm(len(labels), generator=generator, device=generator.device)[:BATCH]
         return self.loss(self.head(self.encoder(needed[rows], generator)), labels[rows])

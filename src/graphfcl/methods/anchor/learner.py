@@ -72,7 +72,7 @@ from graphfcl.stream import BaseSession, Session
 HELD_OUT_EPOCHS = 5  # with three times as many the calibration is the same
 
 
-class Anchor(EncoderLearner[NodeTables]):
+class Anchor(EncoderLearner):
     """ANCHOR; formulas in the module docstring.
 
     known: what session 0 fixed, the class sums, and what validation sessions chose.
@@ -177,7 +177,7 @@ class Anchor(EncoderLearner[NodeTables]):
             self.training.run_nodes(chosen, hop_table(tables, self._basis()), tables, progress, self)
         elif self.known.encoder_input == "graph":
             assert tables.whole is not None
-            self.training.run(train, validation, tables.whole, self.generator, progress, self)
+            self.training.run(train, validation, tables.whole, self, progress)
 
     def _forget_training(self) -> None:
         self.cache.classes_changed()  # the embeddings are those of the trained encoder

@@ -14,7 +14,7 @@ from graphfcl.methods.bases.encoder_learner import EncoderLearner, EncoderSettin
 from graphfcl.methods.blocks import Held, NodeTables, RowBlock, Table, open_tables
 from graphfcl.methods.blocks.interface import some_of_each_class
 from graphfcl.methods.blocks.opening import open_whole
-from graphfcl.methods.learner import Labelled, LastTables, Learner, Progress, Tensors
+from graphfcl.methods.learner import Labelled, LastTables, Learner, Progress, Tensors, join_labelled
 from graphfcl.methods.settings import Count, Weight
 from graphfcl.methods.shared.class_statistics import ClassStatistics, Parts, counts_with, in_parts
 from graphfcl.methods.shared.parts import OwnAttributes, Part
@@ -52,7 +52,7 @@ class ClosedFormSettings(EncoderSettings):
     """By so much another candidate must be better than the first to be chosen."""
 
 
-class ClosedFormLearner(EncoderLearner[NodeTables]):
+class ClosedFormLearner(EncoderLearner):
     """Session 0 fixes the vectors z(v) of nodes; every session, session 0 included, adds the vectors of its labelled
     nodes, as its graph shows them, to statistics of the classes. No node is kept and no step is taken::
 
@@ -351,7 +351,7 @@ class ClosedFormLearner(EncoderLearner[NodeTables]):
         inputs = self.cache.inputs(visible)
         self.cache.keep_embeddings(visible, self._table(inputs))
         self.cache.classes_changed()
-        self._hold(self._with(self._nobody(self._width), inputs, _joined(train, supports), len(self.classes_)))
+        self._hold(self._with(self._nobody(self._width), inputs, join_labelled(train, supports), len(self.classes_)))
         return True
 
     def calibration_learner(self) -> Learner | None:
@@ -368,7 +368,7 @@ class ClosedFormLearner(EncoderLearner[NodeTables]):
         solution, all classes are summed up again.
         """
         inputs, count = self.cache.inputs(visible), len(self.classes_)
-        nodes, columns = _joined(train, supports)
+        nodes, columns = join_labelled(train, supports)
         of_these = np.isin(columns, left_out[1])
         remaining = of_these & ~np.isin(nodes, left_out[0])
         nobody = self._nobody(self._width)
@@ -378,8 +378,3 @@ class ClosedFormLearner(EncoderLearner[NodeTables]):
         except DivergenceError:
             return super().scores_without(visible, left_out, train, supports)
         return self._scores(self._rows(inputs, left_out[0]), head).cpu().numpy()
-
-
-def _joined(train: Labelled, supports: Labelled) -> Labelled:
-    nodes, columns = (np.concatenate(parts) for parts in zip(train, supports, strict=True))
-    return nodes, columns

@@ -3,7 +3,7 @@
 from abc import abstractmethod
 from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
-from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar, cast
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -11,15 +11,28 @@ from torch import nn
 
 from graphfcl.errors import DivergenceError, InputError
 from graphfcl.graph.interfaces import VisibleNodes
-from graphfcl.methods.learner import NO_STORE, SILENT, EncoderStore, Labelled, Learner, LearnerState, Progress, Tensors
+from graphfcl.methods.learner import (
+    NO_STORE,
+    SILENT,
+    EncoderStore,
+    Labelled,
+    Learner,
+    LearnerState,
+    Progress,
+    Tensors,
+    join_labelled,
+    select_labelled,
+)
 from graphfcl.methods.settings import CheckedSettings, Count, Share, require_choice
 from graphfcl.methods.shared.embedding_cache import EmbeddingCache
 from graphfcl.methods.shared.parts import ClassMemory, OwnAttributes, Part
 from graphfcl.methods.shared.supervised_training import (
-    Pretraining,
+    OwnEncoder,
     SupervisedSettings,
     SupervisedTraining,
-    given_encoder,
+    base_part,
+    encoder_key,
+    encoder_record,
 )
 from graphfcl.methods.shared.training_state import copy_weights, with_prefix, without_prefix
 from graphfcl.metrics import balanced_accuracy, confusion_matrix
@@ -51,17 +64,6 @@ class EncoderSettings(CheckedSettings):
             raise InputError(f"hidden is {self.hidden}; with the encoder gat it must be a multiple of its 4 heads.")
 
 
-class AnyInputs(Protocol):
-    """A visible graph as a method computes on it: ``GraphInputs``, or tables of all nodes."""
-
-    @property
-    def feature_count(self) -> int:
-        """Columns of the features."""
-
-
-Inputs = TypeVar("Inputs", bound=AnyInputs)
-
-
 class Stage(StrEnum):
     """How far session 0 is. A state says it in these words."""
 
@@ -90,7 +92,7 @@ class StreamSizes:
     shot: int = 1
 
 
-class EncoderLearner(Learner, Generic[Inputs]):
+class EncoderLearner(Learner):
     """A learner on a graph encoder g_θ that was pre-trained on the base classes.
 
     A method says what it adds to the encoder (:meth:`_build`), how session 0 goes on after pre-training
@@ -98,8 +100,9 @@ class EncoderLearner(Learner, Generic[Inputs]):
     (:meth:`_score_all`). What it keeps besides the network are :meth:`parts`. Same settings, seed and machine: the
     same numbers.
 
-    memory: what is kept of labelled nodes. cache: what was computed for the graph last asked about.
-    network: has ``encoder`` and ``embed(inputs, rows)``.
+    memory: what is kept of labelled nodes. cache: what was computed for the graph of the last request.
+    network: has ``encoder`` and ``embed(inputs, rows)``. pretraining: its loop, a part of the learner while it runs.
+    inputs: a visible graph as a method computes on it, :class:`~graphfcl.nn.GraphInputs` or tables of all nodes.
     """
 
     randomness = ("nodes", "columns")
@@ -109,7 +112,7 @@ class EncoderLearner(Learner, Generic[Inputs]):
     settings_type = EncoderSettings
     lasting_tensors: ClassVar[tuple[str, ...]] = ("network.",)
     network: Any
-    pretraining: Pretraining
+    pretraining: SupervisedTraining
 
     def __init__(self, settings: Any = None, *, seed: int = 0, device: str | torch.device = "cpu") -> None:
         super().__init__(settings, seed=seed, device=device)
@@ -130,15 +133,15 @@ class EncoderLearner(Learner, Generic[Inputs]):
         """The network around the encoder, with weights drawn from ``start``."""
 
     @abstractmethod
-    def _train(self, base: BaseSession, inputs: Inputs, progress: Progress) -> None:
+    def _train(self, base: BaseSession, inputs: Any, progress: Progress) -> None:
         """All stages after pre-training; the last one is ``ready``."""
 
     @abstractmethod
-    def _learn(self, session: Session, inputs: Inputs) -> None:
+    def _learn(self, session: Session, inputs: Any) -> None:
         """An incremental session; its classes are in ``classes_`` already."""
 
     @abstractmethod
-    def _score_all(self, inputs: Inputs) -> torch.Tensor:
+    def _score_all(self, inputs: Any) -> torch.Tensor:
         """(n, classes) scores of every node of a visible graph."""
 
     def _keeps_weights(self) -> bool:
@@ -147,7 +150,7 @@ class EncoderLearner(Learner, Generic[Inputs]):
 
     def parts(self) -> tuple[Part, ...]:
         """What belongs to the state in this stage, besides the network; a method adds its own."""
-        running = (self.pretraining.training,) if self.stage == Stage.PRE_TRAINING else ()
+        running = (self.pretraining,) if self.stage == Stage.PRE_TRAINING else ()
         return (self.memory, *running)
 
     # Session 0
@@ -168,15 +171,9 @@ class EncoderLearner(Learner, Generic[Inputs]):
             self._enter(Stage.READY, progress)
         self._refuse_chance(base)
 
-    def _start(self, base: BaseSession, inputs: Inputs) -> None:
+    def _start(self, base: BaseSession, inputs: Any) -> None:
         self.classes_, self.track = base.classes, base.track
-        self.sizes = StreamSizes(
-            features=inputs.feature_count,
-            base=len(base.base_classes),
-            many=len(base.classes),
-            way=base.way,
-            shot=base.shot,
-        )
+        self.sizes = StreamSizes(inputs.feature_count, len(base.base_classes), len(base.classes), base.way, base.shot)
         self.memory.begin(base)
         self._make_network()
         self.stage = Stage.PRE_TRAINING
@@ -187,8 +184,9 @@ class EncoderLearner(Learner, Generic[Inputs]):
         start = torch.Generator().manual_seed(self.seed)
         encoder = self._make_encoder(start, chosen.hidden)
         head = Linear(chosen.size, self.sizes.base, start).to(self.device)
-        training = SupervisedTraining(encoder, head, chosen.pretraining, name="pretraining")
-        self.pretraining = Pretraining(encoder, training, chosen)
+        self.pretraining = SupervisedTraining(
+            encoder, head, chosen.pretraining, stage="pre-training", name="pretraining"
+        )
         self.network = self._build(encoder, start).to(self.device)
 
     def _make_encoder(self, start: torch.Generator, hidden: int) -> Encoder:
@@ -197,9 +195,28 @@ class EncoderLearner(Learner, Generic[Inputs]):
             self.sizes.features, hidden, chosen.size, start, dropout=chosen.dropout, last_relu=chosen.last_relu
         ).to(self.device)
 
-    def _pretrain(self, base: BaseSession, inputs: Inputs, progress: Progress, encoders: EncoderStore) -> None:
-        record = self.pretraining.find(base, self._whole(inputs), self, progress, encoders)
-        self.pretraining_seconds_, self.pretraining_reused_ = record
+    def _pretrain(self, base: BaseSession, inputs: Any, progress: Progress, encoders: EncoderStore) -> None:
+        """Give the encoder its weights: those of the store, or trained here."""
+        encoder, self.pretraining_reused_ = self.pretraining.encoder, True
+
+        def compute() -> Tensors:
+            self.pretraining_reused_ = False
+            seconds = self._run_pretraining(base, self._whole(inputs), progress)
+            return encoder_record(copy_weights(encoder), self.generator, seconds)
+
+        record = encoders.get(self._encoder_key(base), compute)
+        encoder.load_state_dict(without_prefix("encoder", record))
+        self.generator.set_state(record["generator"])
+        self.pretraining_seconds_ = float(record["seconds"])
+
+    def _run_pretraining(self, base: BaseSession, inputs: GraphInputs, progress: Progress) -> float:
+        """Pre-train the encoder; the seconds it took."""
+        self.pretraining.run(*base_part(base), inputs, self, progress)
+        return self.pretraining.seconds
+
+    def _encoder_key(self, base: BaseSession) -> dict[str, Any]:
+        """What a pre-trained encoder depends on besides the graph."""
+        return encoder_key(base, self)
 
     def _enter(self, stage: Stage, progress: Progress) -> None:
         """Start a stage; a checkpoint taken here begins it."""
@@ -226,7 +243,7 @@ class EncoderLearner(Learner, Generic[Inputs]):
         """A copy with changed settings that knows ``base`` alone, with the encoder that was pre-trained here."""
         copy = type(self)(replace(self.settings, **changes), seed=self.seed, device=self.device)
         copy.cache.share(self.cache)  # the graph is the same
-        copy.fit(base, encoders=given_encoder(without_prefix("encoder", self.pretrained), self.generator))
+        copy.fit(base, encoders=OwnEncoder(without_prefix("encoder", self.pretrained), self.generator))
         return copy
 
     def _forget_training(self) -> None:
@@ -254,14 +271,14 @@ class EncoderLearner(Learner, Generic[Inputs]):
             self.cache.classes_changed()
         return scores
 
-    def _embed(self, inputs: Inputs, rows: np.ndarray | None = None) -> torch.Tensor:
+    def _embed(self, inputs: Any, rows: np.ndarray | None = None) -> torch.Tensor:
         """(r, width) of some rows or of all: what scores need to know of them, the encoder's output first."""
         return self.network.embed(inputs, rows)
 
-    def _embeddings(self, inputs: Inputs) -> torch.Tensor:
+    def _embeddings(self, inputs: Any) -> torch.Tensor:
         """(n, width) of every node: those at hand, or one forward pass."""
-        known = self.cache.embeddings(inputs)
-        return self._embed(inputs) if known is None else known
+        embeddings = self.cache.embeddings(inputs)
+        return self._embed(inputs) if embeddings is None else embeddings
 
     def embeddings(self, visible: VisibleNodes) -> np.ndarray:
         with torch.no_grad():
@@ -286,17 +303,17 @@ class EncoderLearner(Learner, Generic[Inputs]):
     def _make_inputs(self, visible: VisibleNodes, *, sparing: bool = False) -> Any:
         return GraphInputs(visible.loaded(), self.device, sparing=sparing)
 
-    def _whole(self, inputs: Inputs) -> GraphInputs:
+    def _whole(self, inputs: Any) -> GraphInputs:
         """The graph that an encoder is pre-trained on."""
-        return cast("GraphInputs", inputs)
+        return inputs
 
     # What is known of labelled nodes
 
     def restate(self, visible: VisibleNodes, train: Labelled, supports: Labelled) -> bool:  # noqa: ARG002
         self.cache.classes_changed()
-        nodes, columns = (np.concatenate(parts) for parts in zip(train, supports, strict=True))
-        first = columns < self.sizes.many
-        return self.memory.restate((nodes[first], columns[first]), (nodes[~first], columns[~first]))
+        labelled = join_labelled(train, supports)
+        first = labelled[1] < self.sizes.many
+        return self.memory.restate(select_labelled(labelled, first), select_labelled(labelled, ~first))
 
     @property
     def forgets_exactly(self) -> bool:

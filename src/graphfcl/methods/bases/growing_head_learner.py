@@ -21,6 +21,7 @@ from graphfcl.methods.shared.supervised_training import (
     SupervisedTraining,
     cross_entropies,
     head_training,
+    session_zero,
 )
 from graphfcl.methods.shared.training_state import make_adam, take_steps
 from graphfcl.nn import Encoder, GraphInputs, Linear, tensor_of
@@ -106,9 +107,8 @@ class GrowingHeadLearner(EncoderLearner):
         if self.stage == Stage.PRE_TRAINED:
             choose_on_copy(self, base, progress)
             self._enter(Stage.SESSION_ZERO, progress)
-        train = (base.train, base.train_labels)
-        validation = (base.validation, base.validation_labels)
-        self.training.run(train, validation, inputs, self.generator, progress, self)
+        train, validation = session_zero(base)
+        self.training.run(train, validation, inputs, self, progress)
         self._remember(train, inputs)
         self.adjustment.add(base.train_labels, len(self.classes_))
         with torch.no_grad():

@@ -40,7 +40,7 @@ from graphfcl.methods.learner import EncoderStore, Labelled, LearnerState, Progr
 from graphfcl.methods.shared.class_statistics import RidgeSums, counts_with, in_parts
 from graphfcl.methods.shared.memories import ReplayMemory
 from graphfcl.methods.shared.parts import Part
-from graphfcl.methods.shared.supervised_training import HeadNetwork, SupervisedTraining, head_training
+from graphfcl.methods.shared.supervised_training import HeadNetwork, SupervisedTraining, head_training, session_zero
 from graphfcl.methods.shared.training_state import without_prefix
 from graphfcl.methods.shared.untrained_blocks import HOPS, UntrainedBlocks
 from graphfcl.methods.shared.untrained_features import WIDEST, unit_rows
@@ -156,7 +156,7 @@ class Joint(EncoderLearner):
         self._keep((base.train, base.train_labels), inputs)
 
     def _fit_trunk(self, name: str, base: BaseSession, inputs: GraphInputs, progress: Progress) -> None:
-        train, validation = (base.train, base.train_labels), (base.validation, base.validation_labels)
+        train, validation = session_zero(base)
         retraining = self.retraining
         if name in ("features", "ridge") and not self.blocks.is_fixed:
             self.blocks.fix(self._prepare(inputs), self.settings.rank, self.seed)
@@ -167,7 +167,7 @@ class Joint(EncoderLearner):
             self._centre_wide_output(inputs)
         assert self.training is not None
         seen = self._seen_by(name, inputs, np.concatenate([base.train, base.validation]))
-        self.training.run(train, validation, seen, self.generator, progress, self)
+        self.training.run(train, validation, seen, self, progress)
         retraining.accuracies[name], retraining.epochs_by_trunk[name] = (
             self.training.stopping.score,
             self.training.stopping.step,

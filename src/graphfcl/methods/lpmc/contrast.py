@@ -4,13 +4,13 @@ Jun Xia, Lirong Wu, Jintao Chen, Bozhen Hu, Stan Li: SimGRACE: A Simple Framewor
 Data Augmentation. WWW 2022.
 
 With g the mean embedding of the nodes of a part, h = head(g), and h' the same under weights θ + η,
-η ~ N(0, (noise · std(θ))²), drawn anew in each step and without a gradient::
+η ~ N(0, (noise · std(θ))²), drawn again in each step and without a gradient::
 
     L = mean over parts i of −log( exp(cos(h_i, h'_i)/T) / Σ_j exp(cos(h_i, h'_j)/T) )
 """
 
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Any
 
@@ -20,13 +20,12 @@ from scipy.sparse import csgraph, csr_matrix
 from torch import nn
 
 from graphfcl.graph.visible import VisibleGraph
-from graphfcl.methods.learner import Learner, Progress, Tensors
+from graphfcl.methods.learner import Progress, Tensors
 from graphfcl.methods.settings import CheckedSettings, Limits, Number, Positive, Weight
 from graphfcl.methods.shared.heads import unit
-from graphfcl.methods.shared.supervised_training import Pretraining, TrainingLoop
+from graphfcl.methods.shared.supervised_training import TrainingLoop
 from graphfcl.methods.shared.training_state import Adam, check_finite, make_adam, take_step
 from graphfcl.nn import GraphInputs, Linear
-from graphfcl.stream.sessions import BaseSession
 
 SMALLEST_PART = 5  # nodes; a small graph has fewer parts
 STEPS_PER_CHECKPOINT = 20
@@ -118,8 +117,8 @@ class ContrastiveTraining(TrainingLoop):
         trained = [*self.encoder.parameters(), *(self.head.parameters() if settings.train_head else ())]
         return make_adam(trained, settings.learning_rate, settings.weight_decay)
 
-    def run(self, inputs: GraphInputs, generator: torch.Generator, progress: Progress, learner: Learner) -> None:
-        """All epochs that are left. Checkpoints are taken of ``learner``, which holds this loop."""
+    def run(self, inputs: GraphInputs, learner: Any, progress: Progress) -> None:
+        """All epochs that are left. learner: holds this loop and the generator; checkpoints are taken of it."""
         total = self.settings.epochs
         if self.epoch >= total:
             return
@@ -129,7 +128,7 @@ class ContrastiveTraining(TrainingLoop):
         while self.epoch < total:
             start = time.perf_counter()
             for _ in range(min(STEPS_PER_CHECKPOINT, total - self.epoch)):
-                loss = take_step(self.optimiser, lambda: self._loss(needed, parts, generator))
+                loss = take_step(self.optimiser, lambda: self._loss(needed, parts, learner.generator))
                 self.epoch += 1
             value = check_finite(loss, self.stage, self.epoch)
             self.seconds += time.perf_counter() - start
@@ -143,24 +142,3 @@ class ContrastiveTraining(TrainingLoop):
             perturbed = self.head(pooled(other, parts))
         seen = self.head(pooled(self.encoder(needed, generator), parts))
         return contrast_loss(seen, perturbed, self.settings.temperature)
-
-
-class ContrastivePretraining(Pretraining):
-    """Contrastive training of the encoder, supervised training after it, or supervised alone (``settings.start``)."""
-
-    def __init__(self, supervised: Pretraining, head: ProjectionHead) -> None:
-        super().__init__(supervised.encoder, supervised.training, supervised.settings)
-        contrast = supervised.settings.contrast
-        self.contrast = ContrastiveTraining(
-            self.encoder, head, contrast, stage="contrastive pre-training", name="contrast"
-        )
-
-    def run(self, base: BaseSession, inputs: GraphInputs, learner: Any, progress: Progress) -> float:
-        if self.settings.start != "supervised":
-            self.contrast.run(inputs, learner.generator, progress, learner)
-        supervised = self.settings.start != "contrastive"
-        return self.contrast.seconds + (super().run(base, inputs, learner, progress) if supervised else 0.0)
-
-    def key(self, base: BaseSession, learner: Learner) -> dict[str, Any]:
-        key, start = super().key(base, learner), self.settings.start
-        return key if start == "supervised" else key | {"start": start, "contrast": asdict(self.settings.contrast)}

@@ -45,7 +45,7 @@ Departures, from the paper unless it says the code:
 - *Without pseudo-novel classes* the episodes are tasks over the base classes: no label has touched the encoder yet.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -53,7 +53,8 @@ import torch
 
 from graphfcl.methods.bases.encoder_learner import Stage
 from graphfcl.methods.bases.episodic_learner import EpisodicLearner
-from graphfcl.methods.lpmc.contrast import ContrastivePretraining, ProjectionHead
+from graphfcl.methods.learner import Progress
+from graphfcl.methods.lpmc.contrast import ContrastiveTraining, ProjectionHead
 from graphfcl.methods.lpmc.network import LpmcNetwork, LpmcSettings
 from graphfcl.methods.shared.episodes import Episode, PseudoIncrementalSampler, Sampler, TaskSampler
 from graphfcl.methods.shared.parts import Part
@@ -104,18 +105,30 @@ class Lpmc(EpisodicLearner):
     tunes_on_all_classes = True
     settings: LpmcSettings
     network: LpmcNetwork
-    pretraining: ContrastivePretraining
+    contrast: ContrastiveTraining
 
     def parts(self) -> tuple[Part, ...]:
-        running = (self.pretraining.contrast,) if self.stage == Stage.PRE_TRAINING else ()
+        running = (self.contrast,) if self.stage == Stage.PRE_TRAINING else ()
         return (*super().parts(), *running)
 
     def _build(self, encoder: Encoder, start: torch.Generator) -> LpmcNetwork:
         head = ProjectionHead(self.settings.size, start).to(self.device)
-        self.pretraining = ContrastivePretraining(self.pretraining, head)
+        self.contrast = ContrastiveTraining(
+            encoder, head, self.settings.contrast, stage="contrastive pre-training", name="contrast"
+        )
         return LpmcNetwork(encoder, self.settings)
 
     # Session 0
+
+    def _run_pretraining(self, base: BaseSession, inputs: GraphInputs, progress: Progress) -> float:
+        if self.settings.start != "supervised":
+            self.contrast.run(inputs, self, progress)
+        supervised = self.settings.start != "contrastive"
+        return self.contrast.seconds + (super()._run_pretraining(base, inputs, progress) if supervised else 0.0)
+
+    def _encoder_key(self, base: BaseSession) -> dict[str, Any]:
+        key, start = super()._encoder_key(base), self.settings.start
+        return key if start == "supervised" else key | {"start": start, "contrast": asdict(self.settings.contrast)}
 
     def _can_meta_train(self, base: BaseSession) -> bool:  # noqa: ARG002
         return True  # without pseudo-novel classes on tasks of base classes: no label has touched the encoder yet

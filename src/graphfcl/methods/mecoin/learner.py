@@ -56,7 +56,7 @@ from graphfcl.methods.shared.fine_tuning import FineTuning, choose_with_adjustme
 from graphfcl.methods.shared.heads import LogitAdjustment
 from graphfcl.methods.shared.memories import SampledMemory
 from graphfcl.methods.shared.parts import OwnAttributes, Part
-from graphfcl.methods.shared.supervised_training import SupervisedTraining, head_training
+from graphfcl.methods.shared.supervised_training import SupervisedTraining, head_training, session_zero
 from graphfcl.methods.shared.training_state import EarlyStopping
 from graphfcl.methods.shared.validation_sessions import ValidationSessions
 from graphfcl.metrics import balanced_accuracy, confusion_matrix
@@ -128,9 +128,9 @@ class Mecoin(EncoderLearner):
         if self.stage == Stage.PRE_TRAINED:
             self._choose_steps(base, inputs, progress)
             self._enter(Stage.SESSION_ZERO, progress)
-        train, validation = (base.train, base.train_labels), (base.validation, base.validation_labels)
+        train, validation = session_zero(base)
         if self.stage == Stage.SESSION_ZERO:
-            self.training.run(train, validation, inputs, self.generator, progress, self)
+            self.training.run(train, validation, inputs, self, progress)
             self._enter(Stage.FINISHING, progress)
         every, points = self._embedded(inputs)
         self.accuracies = self._teach_first(self.network.table, every, points(train), points(validation), progress)

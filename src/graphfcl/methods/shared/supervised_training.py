@@ -10,14 +10,14 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import torch
 from torch import nn
 
-from graphfcl.methods.learner import SILENT, EncoderStore, GivenEncoder, Labelled, Learner, Progress, Tensors
-from graphfcl.methods.settings import CheckedSettings, Count, Positive, Weight, settings_as_json
+from graphfcl.methods.learner import SILENT, EncoderStore, Labelled, Learner, Progress, Tensors, select_labelled
+from graphfcl.methods.settings import CheckedSettings, Count, Positive, Weight
 from graphfcl.methods.shared.parts import Part
 from graphfcl.methods.shared.training_state import (
     Adam,
@@ -27,7 +27,6 @@ from graphfcl.methods.shared.training_state import (
     make_adam,
     take_step,
     with_prefix,
-    without_prefix,
 )
 from graphfcl.nn import Encoder, GraphInputs, Linear, tensor_of
 from graphfcl.stream.sessions import BaseSession
@@ -99,84 +98,81 @@ class SupervisedTraining(TrainingLoop):
         head: nn.Module,
         settings: SupervisedSettings,
         *,
-        stage: str = "pre-training",
-        name: str = "training",
         loss: HeadLoss = nn.functional.cross_entropy,
         balanced: bool = False,
+        **names: str,
     ) -> None:
-        super().__init__(encoder, head, settings, stage=stage, name=name)
+        super().__init__(encoder, head, settings, **names)
         self.loss, self.balanced = loss, balanced
         self.stopping = EarlyStopping(settings.patience)
 
     def run(
-        self,
-        train: Labelled,
-        validation: Labelled,
-        inputs: GraphInputs,
-        generator: torch.Generator,
-        progress: Progress = SILENT,
-        learner: Learner | None = None,
+        self, train: Labelled, validation: Labelled, inputs: GraphInputs, learner: Any, progress: Progress = SILENT
     ) -> None:
         """Train until the accuracy on ``validation`` has not improved for ``patience`` epochs; the best weights stay.
 
-        Checkpoints are taken of ``learner``, which holds this loop.
+        learner: holds this loop, and the generator that dropout is drawn from. Checkpoints are taken of it.
         """
-        rows, labels = _on_device(train, inputs)
-        validation_rows, validation_labels = _on_device(validation, inputs)
-        needed = self.encoder.rows(inputs, None)
-        self.train_until_no_gain(
-            lambda: self._epoch(needed, rows, labels, generator),
-            lambda: self._accuracy(needed, validation_rows, validation_labels),
-            progress,
-            learner,
-        )
+        needed, places = self.encoder.rows(inputs, None), Places.of(train, inputs)
+        self.run_on(needed, places, needed, Places.of(validation, inputs), learner, progress)
 
-    def train_until_no_gain(
-        self,
-        run_epoch: Callable[[], torch.Tensor],
-        validate: Callable[[], float],
-        progress: Progress,
-        learner: Learner | None,
+    def run_on(
+        self, needed: Any, train: "Places", asked: Any, validation: "Places", learner: Any, progress: Progress
     ) -> None:
-        """Epochs until ``validate`` has not improved for ``patience`` of them; ``run_epoch`` returns the loss."""
+        """The same on what the encoder needs. needed, asked: of train and of validation nodes."""
         total = self.settings.epochs
         stop = self.stopping.exhausted or self.epoch >= total
         while not stop:
             start = time.perf_counter()
-            value = check_finite(run_epoch(), self.stage, self.epoch)
-            accuracy = validate()
+            value = check_finite(self._epoch(needed, train, learner.generator), self.stage, self.epoch)
+            accuracy = self._accuracy(asked, validation)
             stop = self.stopping.check(accuracy, self.epoch, self.network) or self.epoch >= total
             self.seconds += time.perf_counter() - start
             progress.step(self.stage, self.epoch, self.epoch if stop else total, loss=value, score=accuracy)
-            if learner is not None:
-                progress.checkpoint(learner)
+            progress.checkpoint(learner)
         self.network.load_state_dict(self.stopping.weights)
 
     def run_epochs(self, train: Labelled, epochs: int, inputs: GraphInputs, generator: torch.Generator) -> None:
         """So many epochs, without validation."""
-        rows, labels = _on_device(train, inputs)
-        needed = self.encoder.rows(inputs, None)
+        needed, places = self.encoder.rows(inputs, None), Places.of(train, inputs)
         for _ in range(epochs):
-            check_finite(self._epoch(needed, rows, labels, generator), self.stage, self.epoch)
+            check_finite(self._epoch(needed, places, generator), self.stage, self.epoch)
 
-    def _epoch(self, needed: Any, rows: Any, labels: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    def _epoch(self, needed: Any, train: "Places", generator: torch.Generator) -> torch.Tensor:
         """Some steps; the loss of the last."""
         for _ in range(self.settings.steps_per_epoch):
-            loss = take_step(self.optimiser, lambda: self._loss(needed, rows, labels, generator))
+            loss = take_step(self.optimiser, lambda: self._loss(needed, train, generator))
         self.epoch += 1
         return loss
 
-    def _loss(self, needed: Any, rows: Any, labels: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-        return self.loss(self.head(self.encoder(needed, generator)[rows]), labels)
+    def _loss(self, needed: Any, train: "Places", generator: torch.Generator) -> torch.Tensor:
+        return self.loss(self.head(self.encoder(needed, generator)[train.rows]), train.labels)
 
     @torch.no_grad()
-    def _accuracy(self, needed: Any, rows: Any, labels: torch.Tensor) -> float:
-        right = (self.head(self.encoder(needed)[rows]).argmax(dim=1) == labels).to(torch.float64)
-        if not self.balanced:
-            return float(right.mean())
-        counts = torch.bincount(labels)
-        recalls = torch.bincount(labels, weights=right)[counts > 0] / counts[counts > 0]
-        return float(recalls.mean())
+    def _accuracy(self, needed: Any, asked: "Places") -> float:
+        right = self.head(self.encoder(needed)[asked.rows]).argmax(dim=1) == asked.labels
+        return accuracy_of(right, asked.labels, balanced=self.balanced)
+
+
+class Places(NamedTuple):
+    """Labelled nodes on the device: their rows among what an encoder answers, an index, and (n,) their columns."""
+
+    rows: Any
+    labels: torch.Tensor
+
+    @classmethod
+    def of(cls, labelled: Labelled, inputs: GraphInputs) -> Self:
+        rows = torch.from_numpy(inputs.visible.rows(labelled[0])).to(inputs.device)
+        return cls(rows, tensor_of(labelled[1], inputs.device))
+
+
+def accuracy_of(right: torch.Tensor, labels: torch.Tensor, *, balanced: bool) -> float:
+    """The share of (n,) nodes that are right; balanced: the mean of the shares of the classes."""
+    if not balanced:
+        return float(right.to(torch.float64).mean())
+    counts = torch.bincount(labels)
+    recalls = torch.bincount(labels, weights=right.to(torch.float64))[counts > 0] / counts[counts > 0]
+    return float(recalls.mean())
 
 
 def class_balanced(loss: HeadLoss) -> HeadLoss:
@@ -191,17 +187,13 @@ def class_balanced(loss: HeadLoss) -> HeadLoss:
 
 def base_part(base: BaseSession) -> tuple[Labelled, Labelled]:
     """Train and validation nodes of the base classes alone."""
-    train, validation = (labels < len(base.base_classes) for labels in (base.train_labels, base.validation_labels))
-    return (
-        (base.train[train], base.train_labels[train]),
-        (base.validation[validation], base.validation_labels[validation]),
-    )
+    both, count = session_zero(base), len(base.base_classes)
+    return select_labelled(both[0], both[0][1] < count), select_labelled(both[1], both[1][1] < count)
 
 
-def _on_device(labelled: Labelled, inputs: GraphInputs) -> tuple[torch.Tensor, torch.Tensor]:
-    nodes, labels = labelled
-    rows = torch.from_numpy(inputs.visible.rows(nodes))
-    return rows.to(inputs.device), tensor_of(labels, inputs.device)
+def session_zero(base: BaseSession) -> tuple[Labelled, Labelled]:
+    """Train and validation nodes of all classes of session 0."""
+    return (base.train, base.train_labels), (base.validation, base.validation_labels)
 
 
 def cross_entropies(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
@@ -235,6 +227,16 @@ def head_training(
     return SupervisedTraining(encoder, head, settings, stage=stage, loss=class_balanced(node_losses), balanced=True)
 
 
+class OwnEncoder(EncoderStore):
+    """A store that has one encoder, whatever is requested."""
+
+    def __init__(self, weights: Tensors, generator: torch.Generator) -> None:
+        self.record = encoder_record(weights, generator, 0.0)
+
+    def get(self, key: dict[str, Any], compute: Callable[[], Tensors]) -> Tensors:  # noqa: ARG002
+        return self.record
+
+
 def encoder_record(weights: Tensors, generator: torch.Generator, seconds: float) -> Tensors:
     """What an encoder store keeps: the weights, where the generator stands after training, and the seconds it took."""
     return {
@@ -244,50 +246,9 @@ def encoder_record(weights: Tensors, generator: torch.Generator, seconds: float)
     }
 
 
-def given_encoder(weights: Tensors, generator: torch.Generator) -> EncoderStore:
-    """A store that has this encoder, whatever is asked for."""
-    return GivenEncoder(encoder_record(weights, generator, 0.0))
-
-
-class Pretraining:
-    """The encoder of a graph, a protocol and a seed: trained here, or by another method before.
-
-    training: the loop, a part of the learner while it runs.
-    """
-
-    def __init__(self, encoder: Encoder, training: SupervisedTraining, settings: Any) -> None:
-        self.encoder, self.training, self.settings = encoder, training, settings
-
-    def run(self, base: BaseSession, inputs: GraphInputs, learner: Any, progress: Progress) -> float:
-        """Train the encoder of a learner, with its generator; the seconds it took."""
-        self.training.run(*base_part(base), inputs, learner.generator, progress, learner)
-        return self.training.seconds
-
-    def find(
-        self, base: BaseSession, inputs: GraphInputs, learner: Any, progress: Progress, encoders: EncoderStore
-    ) -> tuple[float, bool]:
-        """Give the encoder its weights; how many seconds they took, and whether they were there already."""
-        reused = True
-
-        def compute() -> Tensors:
-            nonlocal reused
-            reused = False
-            seconds = self.run(base, inputs, learner, progress)
-            return encoder_record(copy_weights(self.encoder), learner.generator, seconds)
-
-        record = encoders.get(self.key(base, learner), compute)
-        self.encoder.load_state_dict(without_prefix("encoder", record))
-        learner.generator.set_state(record["generator"])
-        return float(record["seconds"]), reused
-
-    def key(self, base: BaseSession, learner: Learner) -> dict[str, Any]:
-        """What a pre-trained encoder depends on besides the graph."""
-        train, validation = base_part(base)
-        nodes = hashlib.sha256(b"".join(part.tobytes() for part in (*train, *validation)))
-        settings = settings_as_json(self.settings)
-        return {
-            **{name: settings[name] for name in ENCODER_SETTINGS},
-            "seed": learner.seed,
-            "device": learner.device.type,
-            "nodes": nodes.hexdigest(),
-        }
+def encoder_key(base: BaseSession, learner: Learner) -> dict[str, Any]:
+    """What a pre-trained encoder depends on besides the graph."""
+    nodes = hashlib.sha256(b"".join(array.tobytes() for labelled in base_part(base) for array in labelled))
+    settings = learner.settings_as_json()
+    own = {"seed": learner.seed, "device": learner.device.type, "nodes": nodes.hexdigest()}
+    return {name: settings[name] for name in ENCODER_SETTINGS} | own

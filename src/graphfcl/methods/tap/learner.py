@@ -66,9 +66,9 @@ from graphfcl.methods.shared.prototype_network import (
     squared_distances,
     weighted_prototypes,
 )
-from graphfcl.methods.shared.supervised_training import class_balanced
+from graphfcl.methods.shared.supervised_training import class_balanced, session_zero
 from graphfcl.methods.shared.training_state import copy_weights, make_adam, take_steps
-from graphfcl.methods.tap.training import TapSettings, TopologyPretraining, TopologyTraining, cosface
+from graphfcl.methods.tap.training import TOPOLOGY_SETTINGS, TapSettings, TopologyTraining, cosface
 from graphfcl.nn import Encoder, GatEncoder, GcnEncoder, GraphInputs, tensor_of
 from graphfcl.stream.sessions import BaseSession, Session
 
@@ -156,18 +156,20 @@ class Tap(EncoderLearner):
             CosineHead(chosen.size, 3 * count, chosen.scale, start).to(self.device)
             for count in (self.sizes.base, self.sizes.many)
         )
-        first = TopologyTraining(encoder, base, chosen, way=way, stage="pre-training", name="pretraining")
-        self.pretraining = TopologyPretraining(encoder, first, chosen)
+        self.pretraining = TopologyTraining(encoder, base, chosen, way=way, stage="pre-training", name="pretraining")
         self.training = TopologyTraining(encoder, every, chosen, way=way, stage="session 0", name="training")
         return PrototypeNetwork(encoder)
+
+    def _encoder_key(self, base: BaseSession) -> dict[str, Any]:
+        own = {name: getattr(self.settings, name) for name in TOPOLOGY_SETTINGS}
+        return {**super()._encoder_key(base), "tap": {**own, "way": base.way}}
 
     def _train(self, base: BaseSession, inputs: GraphInputs, progress: Progress) -> None:
         if self.stage == Stage.PRE_TRAINED:
             choose_on_copy(self, base, progress)
             self._enter(Stage.SESSION_ZERO, progress)
         if base.pseudo_novel_classes:  # without them, pre-training saw all of session 0
-            train, validation = (base.train, base.train_labels), (base.validation, base.validation_labels)
-            self.training.run(train, validation, inputs, self.generator, progress, self)
+            self.training.run(*session_zero(base), inputs, self, progress)
         embeddings = self.network.node_embeddings(inputs)
         self.memory.keep(self.memory.prototypes(self.network, embeddings, len(self.classes_)))
 

@@ -11,20 +11,19 @@ from torch import nn
 from graphfcl.errors import InputError
 from graphfcl.graph.visible import VisibleGraph
 from graphfcl.methods.bases.growing_head_learner import HeadSettings
-from graphfcl.methods.learner import SILENT, Labelled, Learner, Progress
+from graphfcl.methods.learner import SILENT, Labelled, Progress
 from graphfcl.methods.settings import Fraction, Number, Positive, Weight
 from graphfcl.methods.shared.heads import CosineHead, unit
 from graphfcl.methods.shared.prototype_network import class_shares, query_shares, weighted_prototypes
 from graphfcl.methods.shared.supervised_training import (
     HeadLoss,
-    Pretraining,
+    Places,
     SupervisedSettings,
     SupervisedTraining,
     class_balanced,
 )
-from graphfcl.nn import GatEncoder, GcnEncoder, GraphInputs, Linear, dropout, tensor_of
+from graphfcl.nn import Encoder, GatEncoder, GcnEncoder, GraphInputs, Linear, dropout
 from graphfcl.nn.encoders import GatLayer
-from graphfcl.stream.sessions import BaseSession
 
 
 @dataclass(frozen=True)
@@ -176,72 +175,46 @@ class TopologyTraining(SupervisedTraining):
     groups: ClassGroups
     group_graph: GraphInputs
     inputs: GraphInputs
-    prototype_rows: torch.Tensor
-    prototype_labels: torch.Tensor
+    train: Places
 
-    def __init__(
-        self,
-        encoder: GcnEncoder | GatEncoder,
-        head: CosineHead,
-        settings: TapSettings,
-        *,
-        way: int,
-        stage: str,
-        name: str,
-    ) -> None:
+    def __init__(self, encoder: Encoder, head: CosineHead, settings: TapSettings, *, way: int, **names: str) -> None:
         loss = class_balanced(cosface(settings.scale, settings.margin))
-        super().__init__(encoder, head, settings.pretraining, stage=stage, name=name, loss=loss, balanced=True)
+        super().__init__(encoder, head, settings.pretraining, loss=loss, balanced=True, **names)
         self.way, self.random_edges = way, settings.random_edges
         aside = (settings.group_weight, settings.edgeless_weight)
         self.weights = (1 - sum(aside), *aside)
 
     def run(
-        self,
-        train: Labelled,
-        validation: Labelled,
-        inputs: GraphInputs,
-        generator: torch.Generator,
-        progress: Progress = SILENT,
-        learner: Learner | None = None,
+        self, train: Labelled, validation: Labelled, inputs: GraphInputs, learner: Any, progress: Progress = SILENT
     ) -> None:
         rows = inputs.visible.rows(train[0])
         self.groups = ClassGroups(inputs.visible.adjacency, rows, train[1], self.way, self.random_edges)
-        self.inputs = inputs
-        self.prototype_rows = torch.from_numpy(rows).to(inputs.device)
-        self.prototype_labels = tensor_of(train[1], inputs.device)
-        super().run(train, validation, inputs, generator, progress, learner)
+        self.inputs, self.train = inputs, Places.of(train, inputs)
+        super().run(train, validation, inputs, learner, progress)
 
-    def _epoch(self, needed: Any, rows: torch.Tensor, labels: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    def _epoch(self, needed: Any, train: Places, generator: torch.Generator) -> torch.Tensor:
         """Some steps on one draw of the groups."""
         seed = torch.randint(2**62, (), generator=generator, device=generator.device)
         self.group_graph = inputs_of(self.groups.draw(np.random.default_rng(int(seed))), self.inputs.device)
-        return super()._epoch(needed, rows, labels, generator)
+        return super()._epoch(needed, train, generator)
 
-    def _loss(self, needed: Any, rows: torch.Tensor, labels: torch.Tensor, generator: torch.Generator) -> torch.Tensor:  # noqa: ARG002
+    def _loss(self, needed: Any, train: Places, generator: torch.Generator) -> torch.Tensor:  # noqa: ARG002
         """L of the labelled nodes, every class counting the same."""
         encoder, count = self.encoder, self.head.weight.shape[1] // 3
         projected = self.inputs.raw() @ encoder.first.weight
-        chosen = projected.index_select(0, rows)
+        chosen = projected.index_select(0, train.rows)
         embeddings = (
-            encode(encoder, projected, self.inputs, generator).index_select(0, rows),
+            encode(encoder, projected, self.inputs, generator).index_select(0, train.rows),
             encode(encoder, chosen, self.group_graph, generator),
             encode(encoder, chosen, None, generator),
         )
-        losses = [self.loss(self.head(values), place * count + labels) for place, values in enumerate(embeddings)]
+        losses = [self.loss(self.head(values), place * count + train.labels) for place, values in enumerate(embeddings)]
         return sum((weight * loss for weight, loss in zip(self.weights, losses, strict=True)), losses[0].new_zeros(()))
 
     @torch.no_grad()
-    def _accuracy(self, needed: Any, rows: torch.Tensor, labels: torch.Tensor) -> float:
-        values, own = self.encoder(needed), self.prototype_labels
+    def _accuracy(self, needed: Any, asked: Places) -> float:
+        values, own = self.encoder(needed), self.train.labels
         count = int(own.max()) + 1
-        prototypes = weighted_prototypes(values[self.prototype_rows], class_shares(own, count), own, count)
-        right = (unit(values[rows]) @ unit(prototypes).T).argmax(dim=1) == labels
-        return float((right * query_shares(labels, count, by_class=True)).sum())
-
-
-class TopologyPretraining(Pretraining):
-    """The encoder of the base classes alone, from which the whole of session 0 is trained."""
-
-    def key(self, base: BaseSession, learner: Learner) -> dict[str, Any]:
-        own = {name: getattr(self.settings, name) for name in TOPOLOGY_SETTINGS}
-        return {**super().key(base, learner), "tap": {**own, "way": base.way}}
+        prototypes = weighted_prototypes(values[self.train.rows], class_shares(own, count), own, count)
+        right = (unit(values[asked.rows]) @ unit(prototypes).T).argmax(dim=1) == asked.labels
+        return float((right * query_shares(asked.labels, count, by_class=True)).sum())
