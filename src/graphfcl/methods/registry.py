@@ -87,7 +87,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
     },
     "references": {
         "finetune": "finetune:Finetune",
-        "joint": "joint.learner:Joint",
+        "joint": "joint:Joint",
     },
     "controls": {
         "closed-set-control": "closed_set_control:ClosedSetControl",

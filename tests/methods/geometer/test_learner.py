@@ -7,8 +7,7 @@ import pytest
 import torch
 
 from graphfcl import InputError, Protocol, Stream, find_method, load_dataset, make_stream
-from graphfcl.methods.geometer import Geometer
-from graphfcl.methods.geometer.learner import Teacher, proximity
+from graphfcl.methods.geometer.learner import Geometer, Teacher, proximity
 from graphfcl.methods.geometer.network import memorability, separability, uniformity
 from graphfcl.methods.geometer.sampling import SessionClasses
 from graphfcl.methods.learner import join_labelled

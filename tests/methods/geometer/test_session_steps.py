@@ -5,8 +5,7 @@ from typing import Any
 import torch
 
 from graphfcl import SILENT
-from graphfcl.methods.geometer import GeometerSettings
-from graphfcl.methods.geometer.learner import SessionSteps
+from graphfcl.methods.geometer.learner import GeometerSettings, SessionSteps
 from tests.methods.shared.test_fine_tuning import ONE
 
 STEPS = ((5, 0.001), (20, 0.005))

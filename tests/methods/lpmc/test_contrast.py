@@ -8,7 +8,6 @@ import pytest
 import torch
 
 from graphfcl import SILENT, find_method
-from graphfcl.methods.lpmc import Lpmc
 from graphfcl.methods.lpmc.contrast import (
     ContrastiveTraining,
     ContrastSettings,
@@ -18,6 +17,7 @@ from graphfcl.methods.lpmc.contrast import (
     perturbed_weights,
     pooled,
 )
+from graphfcl.methods.lpmc.learner import Lpmc
 from graphfcl.methods.shared.training_state import copy_weights
 from graphfcl.nn import GcnEncoder, GraphInputs
 from tests.golden.samples import SHORT, golden_stream

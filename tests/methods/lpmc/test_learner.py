@@ -8,7 +8,7 @@ import torch
 
 from graphfcl import EncoderStore, InputError, PaperSession, find_method, make_stream
 from graphfcl.methods import Tensors
-from graphfcl.methods.lpmc import Lpmc, LpmcSettings
+from graphfcl.methods.lpmc.learner import Lpmc, LpmcSettings
 from graphfcl.methods.shared.training_state import copy_weights
 from graphfcl.methods.testing import Subject
 from graphfcl.methods.testing.rules import an_interrupted_fit_goes_on, restating_what_is_known_changes_nothing

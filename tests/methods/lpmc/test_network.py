@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 import torch
 
-from graphfcl.methods.lpmc.learner import PartialSampler, without_classes
+from graphfcl.methods.lpmc.learner import LpmcNetwork, LpmcSettings, PartialSampler, without_classes
 from graphfcl.methods.lpmc.micro_clusters import MicroClusters
-from graphfcl.methods.lpmc.network import LpmcNetwork, LpmcSettings
 from graphfcl.methods.shared.episodes import Episode, NodePools, PseudoIncrementalSampler
 from graphfcl.methods.shared.validation_sessions import KnownClasses
 from graphfcl.nn import GcnEncoder, GraphInputs

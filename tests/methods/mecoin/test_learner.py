@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from graphfcl import InputError, Stream, find_method
-from graphfcl.methods.mecoin import Mecoin
 from graphfcl.methods.mecoin import learner as module
+from graphfcl.methods.mecoin.learner import Mecoin
 from graphfcl.methods.mecoin.memory import Batches
 from graphfcl.nn import GcnEncoder
 from tests.golden.samples import SHORT, golden_stream

@@ -8,9 +8,8 @@ import torch
 
 from graphfcl import InputError, Protocol, Session, find_method, load_dataset, make_stream
 from graphfcl.methods.shared.supervised_training import SupervisedSettings
-from graphfcl.methods.tap import Tap, TapSettings
 from graphfcl.methods.tap import learner as tap_learner
-from graphfcl.methods.tap.learner import assigned, drift, neighbourhood, refined
+from graphfcl.methods.tap.learner import Tap, TapSettings, assigned, drift, neighbourhood, refined
 from graphfcl.nn import GcnEncoder
 from tests.golden.samples import SHORT, golden_stream
 

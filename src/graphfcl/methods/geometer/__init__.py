@@ -1,5 +1,1 @@
 """Geometer; start reading in ``learner.py``."""
-
-from graphfcl.methods.geometer.learner import Geometer, GeometerSettings
-
-__all__ = ["Geometer", "GeometerSettings"]
