@@ -46,8 +46,7 @@ class EdgePattern:
 
     def maxima(self, weights: torch.Tensor) -> torch.Tensor:
         """(H, t): the largest weight of the edges into each target, without a gradient."""
-        found = torch.segment_reduce(weights.detach().T.contiguous(), "max", offsets=self.starts.to(torch.int64))
-        return found.T
+        return torch.segment_reduce(weights.detach().T.contiguous(), "max", offsets=self.starts.to(torch.int64)).T
 
 
 def chosen(values: torch.Tensor, index: torch.Tensor) -> torch.Tensor:

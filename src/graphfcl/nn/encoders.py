@@ -10,6 +10,8 @@ from torch import nn
 from graphfcl.nn.edges import EdgePattern, chosen
 from graphfcl.nn.inputs import GatRows, GcnRows, GraphInputs
 
+HEADS = 4  # of the first layer of graph attention
+
 
 class Encoder(nn.Module):
     """What an encoder is: it says what it needs for some rows, and turns that into their embeddings."""
@@ -51,11 +53,8 @@ class Linear(nn.Module):
         return values @ self.weight + self.bias
 
 
-class GcnEncoder(Encoder):
-    """Two graph convolutions (Kipf and Welling, 2017): Z = ReLU(Â · ReLU(Â X W₁ + b₁) W₂ + b₂).
-
-    ``last_relu=False`` leaves out the outer ReLU, as the authors' code does.
-    """
+class TwoLayerEncoder(Encoder):
+    """Two layers with a ReLU after each. ``last_relu=False`` leaves out the second, as the authors' code does."""
 
     def __init__(
         self,
@@ -69,8 +68,22 @@ class GcnEncoder(Encoder):
     ) -> None:
         super().__init__()
         self.size, self.dropout, self.last_relu = size, dropout, last_relu
+        self._make_layers(features, hidden, generator)
+
+    @abstractmethod
+    def _make_layers(self, features: int, hidden: int, generator: torch.Generator) -> None:
+        """``first`` and ``second``."""
+
+    def _output(self, values: torch.Tensor) -> torch.Tensor:
+        return torch.relu(values) if self.last_relu else values
+
+
+class GcnEncoder(TwoLayerEncoder):
+    """Two graph convolutions (Kipf and Welling, 2017): Z = ReLU(Â · ReLU(Â X W₁ + b₁) W₂ + b₂)."""
+
+    def _make_layers(self, features: int, hidden: int, generator: torch.Generator) -> None:
         self.first = Linear(features, hidden, generator)
-        self.second = Linear(hidden, size, generator)
+        self.second = Linear(hidden, self.size, generator)
 
     def rows(self, graph: GraphInputs, rows: np.ndarray | torch.Tensor | None, lead: int = 0) -> GcnRows:
         return graph.all_gcn_rows if rows is None else graph.gcn_rows(rows, lead)
@@ -79,8 +92,7 @@ class GcnEncoder(Encoder):
         # In place: on large neighbourhoods fresh memory costs more than the arithmetic.
         hidden = (rows.inputs @ self.first.weight).add_(self.first.bias).relu_()
         hidden = dropout(hidden, self.dropout, generator)
-        output = rows.aggregate(hidden @ self.second.weight) + self.second.bias
-        return torch.relu(output) if self.last_relu else output
+        return self._output(rows.aggregate(hidden @ self.second.weight) + self.second.bias)
 
 
 class GatLayer(nn.Module):
@@ -112,24 +124,12 @@ class GatLayer(nn.Module):
         return (sums[:, :, :-1] / sums[:, :, -1:]).transpose(0, 1).flatten(1) + self.bias
 
 
-class GatEncoder(Encoder):
+class GatEncoder(TwoLayerEncoder):
     """Two attention layers, 4 heads × 8 and then one head, ReLU on both as in the GCN encoder."""
 
-    def __init__(
-        self,
-        features: int,
-        hidden: int,
-        size: int,
-        generator: torch.Generator,
-        *,
-        dropout: float = 0.0,
-        last_relu: bool = True,
-        heads: int = 4,
-    ) -> None:
-        super().__init__()
-        self.size, self.dropout, self.last_relu = size, dropout, last_relu
-        self.first = GatLayer(features, heads, hidden // heads, generator)
-        self.second = GatLayer(hidden // heads * heads, 1, size, generator)
+    def _make_layers(self, features: int, hidden: int, generator: torch.Generator) -> None:
+        self.first = GatLayer(features, HEADS, hidden // HEADS, generator)
+        self.second = GatLayer(hidden // HEADS * HEADS, 1, self.size, generator)
 
     def rows(self, graph: GraphInputs, rows: np.ndarray | None, lead: int = 0) -> GatRows:  # noqa: ARG002
         return graph.all_gat_rows if rows is None else graph.gat_rows(rows)
@@ -138,8 +138,7 @@ class GatEncoder(Encoder):
         (outer, own_outer), (inner, own_inner) = rows.hops
         hidden = torch.relu(self.first(rows.features @ self.first.weight, outer, own_outer))
         hidden = dropout(hidden, self.dropout, generator)
-        output = self.second(hidden @ self.second.weight, inner, own_inner)
-        return torch.relu(output) if self.last_relu else output
+        return self._output(self.second(hidden @ self.second.weight, inner, own_inner))
 
 
 ENCODERS: dict[str, type[GcnEncoder] | type[GatEncoder]] = {"gcn": GcnEncoder, "gat": GatEncoder}

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from scipy import sparse
 
+from graphfcl.graph.views import Features
 from graphfcl.graph.visible import VisibleGraph
 from graphfcl.nn.edges import EdgePattern
 from graphfcl.nn.matrices import DenseRows, DenseTable, SparseMatrix, tensor_of
@@ -20,9 +21,7 @@ DENSE_ABOVE = 0.3  # a matrix with a larger share of nonzeros is stored dense
 WHOLE_BELOW = 4e9  # nodes × features up to which a GPU computes all rows; about 30 times Reddit's
 
 
-FeatureRows = (
-    SparseMatrix | DenseRows
-)  # ``rows @ weights`` is differentiable in ``weights``, ``rows.head(n)`` the first
+FeatureRows = SparseMatrix | DenseRows
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,17 +114,17 @@ class GraphInputs:
             lead=(lead, leading.size),
         )
 
-    def _others(self, found: np.ndarray, but: np.ndarray) -> np.ndarray:
-        """The different values of ``found`` that are not in ``but``, ascending."""
+    def _others(self, rows: np.ndarray, left_out: np.ndarray) -> np.ndarray:
+        """The different rows that are not among those left out, ascending."""
         marked = np.zeros(self.visible.node_count, dtype=bool)
-        marked[found] = True
-        marked[but] = False
+        marked[rows] = True
+        marked[left_out] = False
         return np.flatnonzero(marked)
 
     def _places(self, nodes: np.ndarray) -> np.ndarray:
         """(n,) where each of some nodes stands among them; no meaning for all others.
 
-        Made anew each time: two threads may ask about one graph at once. Memory that is not written costs nothing.
+        Made for each call: two threads may use one graph at once. Memory that is not written costs nothing.
         """
         places = np.empty(self.visible.node_count, dtype=np.int32)
         places[nodes] = np.arange(nodes.size, dtype=np.int32)
@@ -149,10 +148,7 @@ class GraphInputs:
     def _smoothed_rows(self, rows: np.ndarray) -> FeatureRows:
         if not self.sparing:
             return _chosen(self._smoothed, rows)
-        product = self.visible.normalised[rows] @ self.visible.features
-        if isinstance(product, np.ndarray):
-            return DenseRows(DenseTable(torch.from_numpy(product).to(self.device)))
-        return SparseMatrix(sparse.csr_array(product), self.device)
+        return _on_device(self.visible.normalised[rows] @ self.visible.features, self.device)
 
     @cached_property
     def _smoothed(self) -> FeatureRows:
@@ -162,9 +158,9 @@ class GraphInputs:
             return DenseRows(DenseTable(self.adjacency.tensor @ tensor_of(features, self.device)))
         product = sparse.csr_array(self.visible.normalised @ features)
         if product.nnz > DENSE_ABOVE * product.shape[0] * product.shape[1]:
-            return DenseRows(DenseTable(torch.from_numpy(product.toarray()).to(self.device)))
+            return _on_device(product.toarray(), self.device)
         product.sort_indices()
-        return SparseMatrix(product, self.device, reused=True)
+        return _on_device(product, self.device, reused=True)
 
     def gat_rows(self, rows: np.ndarray) -> GatRows:
         """For some rows."""
@@ -195,17 +191,17 @@ class GraphInputs:
     def _raw_rows(self, rows: np.ndarray) -> FeatureRows:
         if not self.sparing:
             return _chosen(self._raw, rows)
-        features = self.visible.features[rows]
-        if isinstance(features, np.ndarray):
-            return DenseRows(DenseTable(torch.from_numpy(features).to(self.device)))
-        return SparseMatrix(sparse.csr_array(features), self.device)
+        return _on_device(self.visible.features[rows], self.device)
 
     @cached_property
     def _raw(self) -> FeatureRows:
-        features = self.visible.features
-        if isinstance(features, np.ndarray):
-            return DenseRows(DenseTable(tensor_of(features, self.device)))
-        return SparseMatrix(features, self.device, reused=True)
+        return _on_device(self.visible.features, self.device, reused=True)
+
+
+def _on_device(features: Features, device: torch.device, *, reused: bool = False) -> FeatureRows:
+    if isinstance(features, np.ndarray):
+        return DenseRows(DenseTable(tensor_of(features, device)))
+    return SparseMatrix(sparse.csr_array(features), device, reused=reused)
 
 
 def _chosen(table: FeatureRows, rows: np.ndarray) -> FeatureRows:

@@ -2,6 +2,7 @@
 
 import threading
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
@@ -22,6 +23,47 @@ def tensor_of(array: np.ndarray, device: torch.device | str = "cpu") -> torch.Te
 
 
 CHUNK_ROWS = 512
+
+
+class ConstantMatrix(ABC):
+    """A constant (n, m) matrix; ``matrix @ dense`` is differentiable in ``dense``, any number of times."""
+
+    def __matmul__(self, dense: torch.Tensor) -> torch.Tensor:
+        return _Product.apply(self, dense)
+
+    @abstractmethod
+    def product(self, dense: torch.Tensor) -> torch.Tensor:
+        """M·dense, not differentiable."""
+
+    @abstractmethod
+    def transposed_product(self, dense: torch.Tensor) -> torch.Tensor:
+        """Mᵀ·dense, not differentiable."""
+
+
+class _Product(torch.autograd.Function):
+    """Y = M·H, dL/dH = Mᵀ·dL/dY."""
+
+    @staticmethod
+    def forward(ctx: Any, matrix: ConstantMatrix, dense: torch.Tensor) -> torch.Tensor:
+        ctx.matrix = matrix
+        return matrix.product(dense)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: torch.Tensor) -> Any:
+        return None, _TransposedProduct.apply(ctx.matrix, gradients[0])
+
+
+class _TransposedProduct(torch.autograd.Function):
+    """Y = Mᵀ·H, dL/dH = M·dL/dY."""
+
+    @staticmethod
+    def forward(ctx: Any, matrix: ConstantMatrix, dense: torch.Tensor) -> torch.Tensor:
+        ctx.matrix = matrix
+        return matrix.transposed_product(dense)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: torch.Tensor) -> Any:
+        return None, _Product.apply(ctx.matrix, gradients[0])
 
 
 class DenseTable:
@@ -49,17 +91,29 @@ class DenseTable:
             yield place, torch.index_select(self.values, 0, chosen, out=room[: chosen.numel()]).to(kind)
 
 
-class DenseRows:
-    """Rows of a table (None: all); ``rows @ weights`` is differentiable in ``weights``, any number of times."""
+class DenseRows(ConstantMatrix):
+    """Rows of a table (None: all)."""
 
     def __init__(self, table: DenseTable, rows: torch.Tensor | None = None) -> None:
         self.table = table
         self.rows = rows
 
-    def __matmul__(self, weights: torch.Tensor) -> torch.Tensor:
-        if self.rows is None:
-            return self.table.values.to(weights.dtype) @ weights
-        return _DenseProduct.apply(self.table, self.rows, weights)
+    def __matmul__(self, dense: torch.Tensor) -> torch.Tensor:
+        return self.table.values.to(dense.dtype) @ dense if self.rows is None else super().__matmul__(dense)
+
+    def product(self, dense: torch.Tensor) -> torch.Tensor:
+        assert self.rows is not None
+        output = dense.new_empty(self.rows.numel(), dense.shape[1])
+        for place, piece in self.table.pieces(self.rows, dense.dtype):
+            torch.mm(piece, dense, out=output[place])
+        return output
+
+    def transposed_product(self, dense: torch.Tensor) -> torch.Tensor:
+        assert self.rows is not None
+        output = dense.new_zeros(self.table.values.shape[1], dense.shape[1])
+        for place, piece in self.table.pieces(self.rows, dense.dtype):
+            output.addmm_(piece.T, dense[place])
+        return output
 
     def head(self, count: int) -> "DenseRows":
         """The first rows."""
@@ -67,46 +121,14 @@ class DenseRows:
         return DenseRows(self.table, rows)
 
 
-class _DenseProduct(torch.autograd.Function):
-    """Y = X_R·W, dL/dW = X_Rᵀ·dL/dY."""
-
-    @staticmethod
-    def forward(ctx: Any, table: DenseTable, rows: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
-        ctx.table, ctx.rows = table, rows
-        output = weights.new_empty(rows.numel(), weights.shape[1])
-        for place, piece in table.pieces(rows, weights.dtype):
-            torch.mm(piece, weights, out=output[place])
-        return output
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: torch.Tensor) -> Any:
-        return None, None, _DenseTransposedProduct.apply(ctx.table, ctx.rows, gradients[0])
-
-
-class _DenseTransposedProduct(torch.autograd.Function):
-    """Z = X_Rᵀ·G, dL/dG = X_R·dL/dZ."""
-
-    @staticmethod
-    def forward(ctx: Any, table: DenseTable, rows: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
-        ctx.table, ctx.rows = table, rows
-        output = values.new_zeros(table.values.shape[1], values.shape[1])
-        for place, piece in table.pieces(rows, values.dtype):
-            output.addmm_(piece.T, values[place])
-        return output
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: torch.Tensor) -> Any:
-        return None, None, _DenseProduct.apply(ctx.table, ctx.rows, gradients[0])
-
-
-# torch warns once a process that this is new; it is said here, where nobody needs to hear it.
+# torch warns once a process that this is new; do it here, where the warning is silenced.
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     torch.sparse_csr_tensor(torch.tensor([0, 1]), torch.tensor([0]), torch.ones(1), size=(1, 1))
 
 
-class SparseMatrix:
-    """A constant (n, m) matrix on a device; ``matrix @ dense`` is differentiable in ``dense``, any number of times.
+class SparseMatrix(ConstantMatrix):
+    """A sparse matrix on a device.
 
     The backward pass multiplies with the transpose. For a matrix that is used again and again (``reused``), and on a
     GPU, the transpose is made and kept. A matrix of one episode on a CPU is not worth that: scipy reads it column-wise.
@@ -135,11 +157,10 @@ class SparseMatrix:
         other.__dict__["transposed"] = self
         return other
 
-    def __matmul__(self, dense: torch.Tensor) -> torch.Tensor:
-        return _SparseProduct.apply(self, dense)
+    def product(self, dense: torch.Tensor) -> torch.Tensor:
+        return self.tensor.to(dense.dtype) @ dense
 
     def transposed_product(self, dense: torch.Tensor) -> torch.Tensor:
-        """Mᵀ·dense, not differentiable."""
         if self.reused or self.device.type != "cpu":
             return self.transposed.tensor.to(dense.dtype) @ dense
         return torch.from_numpy(self.host.T @ dense.detach().numpy())
@@ -147,29 +168,3 @@ class SparseMatrix:
     def head(self, count: int) -> "SparseMatrix":
         """The first rows."""
         return SparseMatrix(self.host[:count], self.device)
-
-
-class _SparseProduct(torch.autograd.Function):
-    """Y = M·H, dL/dH = Mᵀ·dL/dY."""
-
-    @staticmethod
-    def forward(ctx: Any, matrix: SparseMatrix, dense: torch.Tensor) -> torch.Tensor:
-        ctx.matrix = matrix
-        return matrix.tensor.to(dense.dtype) @ dense
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: torch.Tensor) -> Any:
-        return None, _SparseTransposedProduct.apply(ctx.matrix, gradients[0])
-
-
-class _SparseTransposedProduct(torch.autograd.Function):
-    """Y = Mᵀ·H, dL/dH = M·dL/dY."""
-
-    @staticmethod
-    def forward(ctx: Any, matrix: SparseMatrix, dense: torch.Tensor) -> torch.Tensor:
-        ctx.matrix = matrix
-        return matrix.transposed_product(dense)
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: torch.Tensor) -> Any:
-        return None, _SparseProduct.apply(ctx.matrix, gradients[0])
