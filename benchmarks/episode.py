@@ -36,16 +36,14 @@ class Bench:
         self.inputs = GraphInputs(self.base.visible_graph.loaded(), self.learner.device)
         self.learner._start(self.base, self.inputs)
         columns = np.arange(self.learner.sizes.base, self.learner.sizes.many)
-        self.learner.meta.prepare(self.base, columns)
+        self.sampler = self.learner._sampler(self.base, columns)
         self.episode = self.sample()
         for _ in range(columns.size // self.base.way - 1):
             self.episode = self.sample()
-        assert self.learner.meta.optimiser is not None
         self.captured = self.learner._captured_steps(self.inputs, self.learner.meta.optimiser)
 
     def sample(self) -> Episode:
-        assert self.learner.meta.sampler is not None
-        return self.learner.meta.sampler.sample(self.learner.random)
+        return self.sampler.sample(self.learner.random)
 
     def synchronise(self) -> None:
         if self.learner.device.type == "cuda":
@@ -53,7 +51,6 @@ class Bench:
 
     def run_episode(self) -> None:
         """One of average size: the sampler goes through all sizes in turn."""
-        assert self.learner.meta.optimiser is not None
         if self.captured is None:
             self.learner.meta.step(self.inputs, self.sample(), self.learner.meta.optimiser)
         else:

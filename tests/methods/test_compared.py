@@ -432,12 +432,10 @@ def test_cec_can_train_its_attention_alone(stream: Stream) -> None:
         assert isinstance(learner, Cec)
         inputs = GraphInputs(stream.base.visible_graph.loaded(), learner.device)
         learner._start(stream.base, inputs)
-        learner.meta.prepare(stream.base, np.arange(4, 7))
-        assert learner.meta.sampler is not None
-        assert learner.meta.optimiser is not None
+        sampler = learner._sampler(stream.base, np.arange(4, 7))
         before, attention = weights_of(learner), learner.network.attention.out.weight.detach().clone()
         for _ in range(2):
-            learner.meta.step(inputs, learner.meta.sampler.sample(learner.random), learner.meta.optimiser)
+            learner.meta.step(inputs, sampler.sample(learner.random), learner.meta.optimiser)
         assert same(before, weights_of(learner)) == (not train_encoder)
         assert not torch.equal(attention, learner.network.attention.out.weight)
 

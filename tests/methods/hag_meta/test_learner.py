@@ -44,10 +44,9 @@ def prepared(stream: Stream) -> tuple[HagMeta, GraphInputs, Episode]:
     assert isinstance(learner, HagMeta)
     inputs = GraphInputs(stream.base.visible_graph.loaded(), learner.device)
     learner._start(stream.base, inputs)
-    learner.meta.prepare(stream.base, np.arange(4, 7))
-    assert learner.meta.sampler is not None
-    learner.meta.sampler.sample(learner.random)
-    return learner, inputs, learner.meta.sampler.sample(learner.random)
+    sampler = learner._sampler(stream.base, np.arange(4, 7))
+    sampler.sample(learner.random)
+    return learner, inputs, sampler.sample(learner.random)
 
 
 def test_prototypes_are_means_of_train_nodes_and_attended_supports(stream: Stream) -> None:

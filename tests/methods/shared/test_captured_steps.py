@@ -6,7 +6,7 @@ import torch
 
 from graphfcl import HagMeta, Stream, load_dataset, make_stream
 from graphfcl.methods.shared import training_state
-from graphfcl.methods.shared.episodes import DeviceEpisode
+from graphfcl.methods.shared.episodes import DeviceEpisode, Sampler
 from graphfcl.nn import GraphInputs
 
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="recorded steps need a GPU")
@@ -18,20 +18,18 @@ def stream() -> Stream:
     return make_stream(graph, protocol)
 
 
-def prepared(stream: Stream, device: str) -> tuple[HagMeta, GraphInputs]:
+def prepared(stream: Stream, device: str) -> tuple[HagMeta, Sampler, GraphInputs]:
     learner = HagMeta(seed=0, device=device)
     inputs = GraphInputs(stream.base.visible_graph.loaded(), learner.device)
     learner._start(stream.base, inputs)
-    learner.meta.prepare(stream.base, np.arange(learner.sizes.base, learner.sizes.many))
-    return learner, inputs
+    return learner, learner._sampler(stream.base, np.arange(learner.sizes.base, learner.sizes.many)), inputs
 
 
 def test_an_episode_on_a_device_has_the_same_numbers(stream: Stream) -> None:
-    learner, inputs = prepared(stream, "cpu")
-    assert learner.meta.sampler is not None
+    learner, sampler, inputs = prepared(stream, "cpu")
     shapes = set()
     for _ in range(5):
-        episode = learner.meta.sampler.sample(learner.random)
+        episode = sampler.sample(learner.random)
         found = DeviceEpisode.of(episode, inputs)
         shapes.add(found.signature)
         nodes = np.concatenate([episode.supports, episode.queries])
@@ -50,10 +48,10 @@ def test_recorded_steps_are_those_taken_launch_by_launch(stream: Stream, monkeyp
     found = []
     for before in (1, 10**9):
         monkeypatch.setattr(training_state, "BEFORE", before)
-        learner, inputs = prepared(stream, "cuda")
+        learner, sampler, inputs = prepared(stream, "cuda")
         loss = 0.0
         while learner.meta.episode < 60:
-            loss = learner.meta._train(inputs, 60, "meta-training")
+            loss = learner.meta._train(sampler, inputs, 60, "meta-training")
         captured = learner.meta._captured
         assert captured is not None
         assert bool(captured._recorded) == (before == 1)

@@ -3,7 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -216,12 +216,13 @@ class MetaTraining(Part):
 
     :meth:`run` and :meth:`repeat` go on from wherever the state stands; the network's weights are the learner's.
 
-    best_by_draw: for each draw of held-out classes so far, how many episodes validation found best.
+    place: where the sampler stands. best_by_draw: for each draw of held-out classes so far, how many episodes were best
+    for validation.
     best_episodes: the middle one of these, all that is kept once meta-training has ended.
     """
 
     name = "meta"
-    saved_while_running = ("best_episodes", "best_by_draw", "episode", "stopping", "place", "moments")
+    saved_while_running = ("best_episodes", "best_by_draw", "episode", "stopping", "place", "optimiser")
     saved_at_the_end = ("best_episodes",)
 
     def __init__(self, learner: EpisodicLearner) -> None:
@@ -239,21 +240,23 @@ class MetaTraining(Part):
         """Start from episode 0, with a new optimiser and nothing known; or end."""
         self.saved = self.saved_at_the_end if ended else self.saved_while_running
         self.episode = 0
-        self.optimiser: Adam | None = None
-        self.sampler: Sampler | None = None
-        self._place: dict[str, Any] | None = None
+        self.place: dict[str, Any] = {}
         self._captured: CapturedSteps | None = None
+        vars(self).pop("optimiser", None)
+
+    @cached_property
+    def optimiser(self) -> Adam:
+        return self.new_optimiser(self.settings.learning_rate)
 
     def new_optimiser(self, rate: float) -> Adam:
         return make_adam(self.network.parameters(), rate, self.settings.weight_decay)
 
-    def prepare(self, base: BaseSession, pseudo_novel: np.ndarray) -> None:
-        """Sampler and optimiser; a loaded state may have brought their contents."""
-        self.sampler = self.learner._sampler(base, pseudo_novel)
-        if self._place is not None:
-            self.sampler.load(self._place)
-        if self.optimiser is None:
-            self.optimiser = self.new_optimiser(self.settings.learning_rate)
+    def _sampler(self, base: BaseSession, pseudo_novel: np.ndarray) -> Sampler:
+        """A sampler that stands where a loaded state left it."""
+        sampler = self.learner._sampler(base, pseudo_novel)
+        if self.place:
+            sampler.load(self.place)
+        return sampler
 
     def step(
         self, inputs: GraphInputs, episode: Episode, optimiser: torch.optim.Adam, *, by_class: bool = False
@@ -266,13 +269,13 @@ class MetaTraining(Part):
 
         The best weights are put back; the weights at the start count as 0 episodes, if so few are allowed.
         """
-        self.prepare(base, np.setdiff1d(_pseudo_novel(base), base.validation_columns))
+        sampler = self._sampler(base, np.setdiff1d(_pseudo_novel(base), base.validation_columns))
         total = self.settings.episodes
         if self.episode == 0 and self.least == 0:
             self.stopping.check(validate(), 0, self.network)
         stop = self.stopping.exhausted or self.episode >= total
         while not stop:
-            loss = self._train(inputs, total, "meta-training")
+            loss = self._train(sampler, inputs, total, "meta-training")
             score = validate()
             enough = self.episode >= self.least and self.stopping.check(score, self.episode, self.network)
             stop = enough or self.episode >= total
@@ -288,53 +291,31 @@ class MetaTraining(Part):
 
     def repeat(self, base: BaseSession, inputs: GraphInputs, progress: Progress) -> None:
         """As many episodes as were best, on all pseudo-novel classes."""
-        self.prepare(base, _pseudo_novel(base))
+        sampler = self._sampler(base, _pseudo_novel(base))
         while self.episode < self.best_episodes:
-            loss = self._train(inputs, self.best_episodes, "refit")
+            loss = self._train(sampler, inputs, self.best_episodes, "refit")
             progress.step("refit", self.episode, self.best_episodes, loss=loss)
             progress.checkpoint(self.learner)
 
-    def _train(self, inputs: GraphInputs, total: int, stage: str) -> float:
+    def _train(self, sampler: Sampler, inputs: GraphInputs, total: int, stage: str) -> float:
         """The episodes up to the next validation; their mean loss."""
-        assert self.sampler is not None
-        assert self.optimiser is not None
         if self._captured is None:
             self._captured = self.learner._captured_steps(inputs, self.optimiser)
         count = min(self.settings.validate_every, total - self.episode)
         losses = torch.zeros((), device=inputs.device)
         for _ in range(count):
-            episode = self.sampler.sample(self.learner.random)
+            episode = sampler.sample(self.learner.random)
             if self._captured is None:
                 losses += self.step(inputs, episode, self.optimiser)
             else:
                 losses += self._captured.step(inputs, DeviceEpisode.of(episode, inputs))
-        self.episode += count
+        self.episode, self.place = self.episode + count, sampler.values()
         return check_finite(losses / count, stage, self.episode)
 
     def chosen(self) -> dict[str, Any]:
         return {"episodes": self.best_episodes}
 
     # State
-
-    @property
-    def place(self) -> dict[str, Any] | None:
-        """Where the sampler stands."""
-        return self._place if self.sampler is None else self.sampler.values()
-
-    @place.setter
-    def place(self, values: dict[str, Any] | None) -> None:
-        self._place = values
-
-    @property
-    def moments(self) -> Tensors | None:
-        """Of the optimiser."""
-        return None if self.optimiser is None else self.optimiser.saved_state
-
-    @moments.setter
-    def moments(self, tensors: Tensors | None) -> None:
-        if tensors is not None:
-            self.optimiser = self.new_optimiser(self.settings.learning_rate)
-            self.optimiser.saved_state = tensors
 
     def load(self, values: dict[str, Any], tensors: Tensors, device: torch.device) -> None:
         self.begin(ended="meta.episode" not in values)
