@@ -27,7 +27,7 @@ from graphfcl.methods.settings import Count, Positive
 from graphfcl.methods.shared.episodes import Episode, PseudoIncrementalSampler
 from graphfcl.methods.shared.heads import CosineHead, unit
 from graphfcl.methods.shared.parts import Part
-from graphfcl.methods.shared.prototype_network import PrototypeNetwork, class_shares, weighted_prototypes
+from graphfcl.methods.shared.prototype_network import PrototypeNetwork, class_means
 from graphfcl.methods.shared.supervised_training import SupervisedTraining, base_part
 from graphfcl.methods.shared.training_state import copy_weights
 from graphfcl.nn import Encoder, GraphInputs, Linear
@@ -137,16 +137,9 @@ class Cec(EpisodicLearner):
         return PseudoIncrementalSampler.of(base, pseudo_novel, self.settings.base_supports, self.settings.queries)
 
     def _episode_loss(self, inputs: GraphInputs, episode: Episode, *, by_class: bool = False) -> torch.Tensor:  # noqa: ARG002
-        rows = inputs.visible.rows(np.concatenate([episode.supports, episode.queries]))
-        encoder = self.network.encoder
         with torch.set_grad_enabled(self.settings.train_encoder):
-            embeddings = encoder(encoder.rows(inputs, rows), self.generator)
-        supports, queries = embeddings[: episode.supports.size], embeddings[episode.supports.size :]
-        classes, labels = (
-            torch.from_numpy(array).to(self.device) for array in (episode.support_classes, episode.query_classes)
-        )
-        shares = class_shares(classes, episode.class_count)
-        prototypes = weighted_prototypes(supports, shares, classes, episode.class_count)
+            supports, queries, classes, labels = self.network.encode_episode(inputs, episode, self.generator)
+        prototypes = class_means(supports, classes, episode.class_count)
         return nn.functional.cross_entropy(self.network.logits(queries, prototypes), labels)
 
     def _finish(self, inputs: GraphInputs) -> None:

@@ -29,7 +29,7 @@ chosen by validation sessions of the run.
 """
 
 from dataclasses import dataclass
-from itertools import product
+from typing import ClassVar
 
 import torch
 
@@ -84,6 +84,7 @@ class Fecam(ClosedFormLearner):
     )
     settings_type = FecamSettings
     settings: FecamSettings
+    choices: ClassVar[dict[str, str]] = {"shrinkage": "shrinkages", "share": "shares"}
 
     def _nobody(self, size: int) -> ClassMoments:
         return ClassMoments.empty(size, self.device)
@@ -92,11 +93,10 @@ class Fecam(ClosedFormLearner):
         return tukey(vectors, self.settings.power)
 
     def _candidates(self) -> list[Choice]:
-        chosen = self.settings
-        shrinkages = chosen.shrinkages if chosen.shrinkage is None else (chosen.shrinkage,)
-        shares = chosen.shares if chosen.share is None else (chosen.share,)
-        shares = shares if chosen.calibrated else (0.0,)
-        return [{"shrinkage": shrinkage, "share": share} for shrinkage, share in product(shrinkages, shares)]
+        candidates = super()._candidates()
+        if self.settings.calibrated:
+            return candidates
+        return [{**each, "share": 0.0} for each in candidates if each["share"] == candidates[0]["share"]]
 
     def _head(self, known: ClassMoments, inputs: NodeTables, many: int, choice: Choice) -> Tensors:  # noqa: ARG002
         means, covariances = known.means(), known.covariances()

@@ -84,18 +84,12 @@ class HagMetaNetwork(PrototypeNetwork):
         self.tla, self.weighted_loss, self.hard = tla, loss, hard
 
     def loss(
-        self,
-        distances: torch.Tensor,
-        prototypes: torch.Tensor,
-        labels: torch.Tensor,
-        shares: torch.Tensor,
-        episode: DeviceEpisode,
+        self, distances: torch.Tensor, prototypes: torch.Tensor, shares: torch.Tensor, episode: DeviceEpisode
     ) -> torch.Tensor:
         """The loss of the queries, each class weighed by the attention to its task."""
-        device = distances.device
+        labels, task_of_class = episode.query_classes, episode.task_of_class
         if self.tla is None:
-            return self.weighted_loss(distances, labels, torch.zeros(episode.class_count, device=device), shares)
-        task_of_class = episode.task_of_class
+            return self.weighted_loss(distances, labels, prototypes.new_zeros(len(prototypes)), shares)
         task_weights = self.tla(prototypes, episode.tasks, episode.base_count, episode.shape[0])
         weights = class_weights(task_weights, task_of_class)
         if not self.hard:

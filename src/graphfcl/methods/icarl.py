@@ -28,7 +28,7 @@ from graphfcl.methods.settings import Count
 from graphfcl.methods.shared.exemplar_selection import herding
 from graphfcl.methods.shared.heads import unit
 from graphfcl.methods.shared.parts import OwnAttributes, Part
-from graphfcl.methods.shared.prototype_network import class_shares, squared_distances, weighted_prototypes
+from graphfcl.methods.shared.prototype_network import class_means, squared_distances
 from graphfcl.methods.shared.supervised_training import HeadLoss
 from graphfcl.nn import GraphInputs
 
@@ -104,7 +104,7 @@ class ICarl(GrowingHeadLearner):
         """(classes, h) of unit length."""
         labels, count = torch.from_numpy(self.memory.labels).to(self.device), len(self.classes_)
         points = unit(self._embeddings_of(inputs, self.memory.nodes))
-        return unit(weighted_prototypes(points, class_shares(labels, count), labels, count))
+        return unit(class_means(points, labels, count))
 
     def _keep_means(self, inputs: GraphInputs, columns: np.ndarray) -> None:
         """The means of the classes of this session, computed while their edges are there; others stay."""

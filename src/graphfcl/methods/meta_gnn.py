@@ -35,12 +35,7 @@ from graphfcl.methods.settings import Count, Limits, Positive
 from graphfcl.methods.shared.episodes import Episode, TaskSampler
 from graphfcl.methods.shared.fine_tuning import Steps, StepSettings
 from graphfcl.methods.shared.parts import Part
-from graphfcl.methods.shared.prototype_network import (
-    NodeEmbeddings,
-    PrototypeNetwork,
-    class_shares,
-    weighted_prototypes,
-)
+from graphfcl.methods.shared.prototype_network import NodeEmbeddings, PrototypeNetwork, class_means
 from graphfcl.methods.shared.training_state import check_finite
 from graphfcl.methods.shared.validation_sessions import ValidationSessions
 from graphfcl.nn import Encoder, GraphInputs, tensor_of
@@ -74,30 +69,31 @@ def nearest_mean(prototypes: torch.Tensor) -> Head:
     return 2 * prototypes.T, -(prototypes**2).sum(dim=1)
 
 
-def adapted(
-    encoder: nn.Module,
-    weights: Tensors,
-    head: Head,
-    needed: Any,
-    labels: torch.Tensor,
-    steps: int,
-    rate: float,
-    *,
-    create_graph: bool,
-) -> tuple[Tensors, Head]:
-    """Encoder weights and head after some steps of gradient descent on supports.
+@dataclass(frozen=True, eq=False)
+class Step:
+    """A step of gradient descent on supports.
 
-    needed: what the encoder needs for the supports. create_graph: the result can be differentiated through the steps.
+    needed: what the encoder needs for the supports. differentiable: the result can be differentiated through the steps.
     """
-    for number in range(steps):
-        logits = functional_call(encoder, weights, (needed,)) @ head[0] + head[1]
-        loss = nn.functional.cross_entropy(logits, labels)
-        if not create_graph:
-            check_finite(loss, "adaptation", number + 1)
-        gradients = torch.autograd.grad(loss, [*weights.values(), *head], create_graph=create_graph, retain_graph=True)
-        moved = [value - rate * slope for value, slope in zip([*weights.values(), *head], gradients, strict=True)]
-        weights, head = dict(zip(weights, moved, strict=False)), (moved[-2], moved[-1])
-    return weights, head
+
+    encoder: nn.Module
+    needed: Any
+    labels: torch.Tensor
+    rate: float
+    differentiable: bool
+
+    def repeat(self, weights: Tensors, head: Head, steps: int) -> tuple[Tensors, Head]:
+        """Encoder weights and head after so many steps."""
+        for number in range(steps):
+            logits = functional_call(self.encoder, weights, (self.needed,)) @ head[0] + head[1]
+            loss = nn.functional.cross_entropy(logits, self.labels)
+            if not self.differentiable:
+                check_finite(loss, "adaptation", number + 1)
+            before = [*weights.values(), *head]
+            gradients = torch.autograd.grad(loss, before, create_graph=self.differentiable, retain_graph=True)
+            moved = [value - self.rate * slope for value, slope in zip(before, gradients, strict=True)]
+            weights, head = dict(zip(weights, moved, strict=False)), (moved[-2], moved[-1])
+        return weights, head
 
 
 class Adaptation(Part):
@@ -146,24 +142,13 @@ class MetaGnn(EpisodicLearner):
 
     def _episode_loss(self, inputs: GraphInputs, episode: Episode, *, by_class: bool = False) -> torch.Tensor:  # noqa: ARG002
         encoder, chosen = self.network.encoder, self.settings
-        labels, asked = (
-            torch.from_numpy(array).to(self.device) for array in (episode.support_classes, episode.query_classes)
-        )
+        labels, asked = (tensor_of(each, self.device) for each in (episode.support_classes, episode.query_classes))
         supports, queries = (
             encoder.rows(inputs, inputs.visible.rows(nodes)) for nodes in (episode.supports, episode.queries)
         )
-        shares = class_shares(labels, episode.class_count)
-        prototypes = weighted_prototypes(encoder(supports), shares, labels, episode.class_count)
-        weights, head = adapted(
-            encoder,
-            dict(encoder.named_parameters()),
-            nearest_mean(prototypes),
-            supports,
-            labels,
-            chosen.inner_steps,
-            chosen.inner_rate,
-            create_graph=not chosen.first_order,
-        )
+        head = nearest_mean(class_means(encoder(supports), labels, episode.class_count))
+        step = Step(encoder, supports, labels, chosen.inner_rate, differentiable=not chosen.first_order)
+        weights, head = step.repeat(dict(encoder.named_parameters()), head, chosen.inner_steps)
         logits = functional_call(encoder, weights, (queries, self.generator)) @ head[0] + head[1]
         return nn.functional.cross_entropy(logits, asked)
 
@@ -212,10 +197,10 @@ class MetaGnn(EpisodicLearner):
         """Encoder weights and head after inner steps on supports, from the learned encoder and the class means."""
         encoder = self.network.encoder
         needed = encoder.rows(inputs, inputs.visible.rows(labelled[0]))
-        labels = tensor_of(labelled[1], self.device)
+        step = Step(encoder, needed, tensor_of(labelled[1], self.device), rate, differentiable=False)
         weights = {name: value.detach().requires_grad_() for name, value in encoder.named_parameters()}
         columns, biases = (value.detach().requires_grad_() for value in nearest_mean(prototypes))
-        moved, head = adapted(encoder, weights, (columns, biases), needed, labels, steps, rate, create_graph=False)
+        moved, head = step.repeat(weights, (columns, biases), steps)
         return {name: value.detach() for name, value in moved.items()}, (head[0].detach(), head[1].detach())
 
     @torch.no_grad()

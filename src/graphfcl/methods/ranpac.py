@@ -26,7 +26,7 @@ them for five are a weight of the class, which the balanced form has without the
 """
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -85,6 +85,7 @@ class Ranpac(ClosedFormLearner):
     settings_type = RanpacSettings
     lasting_tensors = (*ClosedFormLearner.lasting_tensors, "projection.")
     settings: RanpacSettings
+    choices: ClassVar[dict[str, str]] = {"penalty": "penalties"}
 
     def __init__(self, settings: Any = None, *, seed: int = 0, device: str | torch.device = "cpu") -> None:
         super().__init__(settings, seed=seed, device=device)
@@ -126,9 +127,9 @@ class Ranpac(ClosedFormLearner):
         return known.reweighted(earlier, counts)
 
     def _candidates(self) -> list[Choice]:
-        fixed = self.settings.penalty
-        candidates = self.settings.penalties if self._balanced else RELEASED_PENALTIES
-        return [{"penalty": penalty} for penalty in (candidates if fixed is None else (fixed,))]
+        if self._balanced or self.settings.penalty is not None:
+            return super()._candidates()
+        return [{"penalty": penalty} for penalty in RELEASED_PENALTIES]
 
     def _head(self, known: RidgeSums, inputs: NodeTables, many: int, choice: Choice) -> Tensors:  # noqa: ARG002
         penalty = choice["penalty"]

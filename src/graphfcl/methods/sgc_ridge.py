@@ -21,7 +21,7 @@ classes the first candidates are taken. a scales columns of f alone, so the sums
 """
 
 from dataclasses import dataclass
-from itertools import product
+from typing import ClassVar
 
 import torch
 
@@ -57,6 +57,7 @@ class SgcRidge(ClosedFormLearner):
     reference = "a control of this project; features of SGC, Wu et al., ICML 2019"
     settings_type = SgcRidgeSettings
     settings: SgcRidgeSettings
+    choices: ClassVar[dict[str, str]] = {"penalty": "penalties", "hop_weight": "hop_weights"}
 
     def _weights(self) -> tuple[float, float]:
         return 1.0, 1.0  # sums are kept without a, which is put into W
@@ -66,12 +67,6 @@ class SgcRidge(ClosedFormLearner):
 
     def _reweighted(self, known: RidgeSums, earlier: Parts, counts: torch.Tensor) -> RidgeSums:
         return known.reweighted(earlier, counts)
-
-    def _candidates(self) -> list[Choice]:
-        chosen = self.settings
-        penalties = chosen.penalties if chosen.penalty is None else (chosen.penalty,)
-        hop_weights = chosen.hop_weights if chosen.hop_weight is None else (chosen.hop_weight,)
-        return [{"penalty": penalty, "hop_weight": weight} for penalty, weight in product(penalties, hop_weights)]
 
     def _head(self, known: RidgeSums, inputs: NodeTables, many: int, choice: Choice) -> Tensors:  # noqa: ARG002
         weights = known.solve(choice["penalty"], self.blocks.weighted(1.0, choice["hop_weight"]))

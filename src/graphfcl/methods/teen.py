@@ -19,6 +19,7 @@ Only classes of session 0 calibrate: later ones are never lent from. α is chose
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 
@@ -48,13 +49,10 @@ class Teen(ClosedFormLearner):
     reference = "Wang et al.: Few-Shot Class-Incremental Learning via Training-Free Prototype Calibration. NeurIPS 2023"
     settings_type = TeenSettings
     settings: TeenSettings
+    choices: ClassVar[dict[str, str]] = {"share": "shares"}
 
     def _nobody(self, size: int) -> ClassSums:
         return ClassSums.empty(size, self.device)
-
-    def _candidates(self) -> list[Choice]:
-        shares = self.settings.shares if self.settings.share is None else (self.settings.share,)
-        return [{"share": share} for share in shares]
 
     def _head(self, known: ClassSums, inputs: NodeTables, many: int, choice: Choice) -> Tensors:  # noqa: ARG002
         """prototypes: (C, D) p_c at unit length."""

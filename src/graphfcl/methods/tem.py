@@ -32,7 +32,7 @@ Departures:
 
 from copy import copy
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -121,6 +121,7 @@ class Tem(ClosedFormLearner):
     settings_type = TemSettings
     works_on_disk = False  # session 0 trains on the vectors of all of its train nodes at once
     settings: TemSettings
+    choices: ClassVar[dict[str, str]] = {"session_penalty": "penalties"}
     memory: TemMemory
 
     def __init__(self, settings: Any = None, *, seed: int = 0, device: str | torch.device = "cpu") -> None:
@@ -131,10 +132,8 @@ class Tem(ClosedFormLearner):
         return float(self.settings.own), self.settings.hop_weight
 
     def _candidates(self) -> list[Choice]:
-        chosen = self.settings
-        penalties = chosen.penalties if chosen.session_penalty is None else (chosen.session_penalty,)
-        first = chosen.first_penalty or chosen.penalties[0]
-        return [{"first_penalty": first, "session_penalty": penalty} for penalty in penalties]
+        first = self.settings.first_penalty or self.settings.penalties[0]
+        return [{"first_penalty": first, **each} for each in super()._candidates()]
 
     @property
     def _margin(self) -> float:

@@ -2,6 +2,7 @@
 
 from abc import abstractmethod
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -74,6 +75,8 @@ class ClosedFormLearner(EncoderLearner):
     settings_type: ClassVar[type[Any]] = ClosedFormSettings
     lasting_tensors: ClassVar[tuple[str, ...]] = ("network.", "blocks.")
     works_on_disk = True  # with propagated features
+    choices: ClassVar[dict[str, str]] = {}
+    """By the setting that fixes it: the setting with the candidates that validation sessions choose from."""
     memory: Any
 
     def __init__(self, settings: Any = None, *, seed: int = 0, device: str | torch.device = "cpu") -> None:
@@ -97,9 +100,11 @@ class ClosedFormLearner(EncoderLearner):
         """Statistics in which earlier labelled vectors weigh as in classes of so many labels (``counts``)."""
         return known
 
-    @abstractmethod
     def _candidates(self) -> list[Choice]:
-        """What may be chosen, the default first."""
+        """What may be chosen, the default first: all of the settings that ``choices`` names and that are not fixed."""
+        fixed = ((getattr(self.settings, name), getattr(self.settings, many)) for name, many in self.choices.items())
+        values = (many if one is None else (one,) for one, many in fixed)
+        return [dict(zip(self.choices, each, strict=True)) for each in product(*values)]
 
     @abstractmethod
     def _head(self, known: Any, inputs: NodeTables, many: int, choice: Choice) -> Tensors:

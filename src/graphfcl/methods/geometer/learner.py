@@ -255,7 +255,6 @@ class Geometer(EpisodicLearner):
 
 def proximity(geometry: Geometry, episode: Episode, *, by_class: bool) -> torch.Tensor:
     """L_P; by_class: every class counts the same."""
-    device = geometry.distances.device
-    labels = torch.from_numpy(episode.query_classes).to(device)
+    labels = torch.from_numpy(episode.query_classes).to(geometry.distances.device)
     shares = query_shares(labels, episode.class_count, by_class)
-    return weighted_cross_entropy(geometry.distances, labels, torch.zeros(episode.class_count, device=device), shares)
+    return weighted_cross_entropy(geometry.distances, labels, geometry.distances.new_zeros(episode.class_count), shares)

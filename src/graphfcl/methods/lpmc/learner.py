@@ -62,13 +62,7 @@ from graphfcl.methods.shared.episodes import Episode, PseudoIncrementalSampler, 
 from graphfcl.methods.shared.fine_tuning import StepSettings
 from graphfcl.methods.shared.heads import unit
 from graphfcl.methods.shared.parts import Part
-from graphfcl.methods.shared.prototype_network import (
-    NodeEmbeddings,
-    PrototypeNetwork,
-    class_shares,
-    query_shares,
-    weighted_prototypes,
-)
+from graphfcl.methods.shared.prototype_network import NodeEmbeddings, PrototypeNetwork, class_means, query_shares
 from graphfcl.methods.shared.training_state import take_steps
 from graphfcl.methods.shared.validation_sessions import KnownClasses
 from graphfcl.nn import Encoder, GraphInputs, tensor_of
@@ -150,11 +144,8 @@ class LpmcNetwork(PrototypeNetwork):
         before: NodeEmbeddings | None = None,
     ) -> torch.Tensor:
         """Cross-entropy of the queries; with ``before``, what was before a session, also how far old classes turn."""
-        device, count, first = inputs.device, episode.class_count, episode.supports.size
-        rows = inputs.visible.rows(np.concatenate([episode.supports, episode.queries]))
-        embeddings = self.encoder(self.encoder.rows(inputs, rows), generator)
-        supports, queries = embeddings[:first], embeddings[first:]
-        classes, labels = (tensor_of(a, device) for a in (episode.support_classes, episode.query_classes))
+        device, count = inputs.device, episode.class_count
+        supports, queries, classes, labels = self.encode_episode(inputs, episode, generator)
         clusters = self.clusters(supports, classes)
         vectors = clusters.class_vectors(count)
         logits = self.logits(queries, vectors)
@@ -169,20 +160,14 @@ class LpmcNetwork(PrototypeNetwork):
         loss = (query_shares(labels, count, by_class) * losses).sum()
         if before is None or self.settings.distillation == 0:
             return loss
+        old = tensor_of(np.setdiff1d(np.arange(count), episode.tasks), device)  # those of no task of the episode
         then = before.values[before.rows(episode.supports)]
-        return loss + self.settings.distillation * turned(then, supports, classes, old_classes(episode, device))
-
-
-def old_classes(episode: Episode, device: torch.device) -> torch.Tensor:
-    """(old,) the classes that are not of the episode's tasks."""
-    return tensor_of(np.setdiff1d(np.arange(episode.class_count), episode.tasks), device)
+        return loss + self.settings.distillation * turned(then, supports, classes, old)
 
 
 def turned(then: torch.Tensor, now: torch.Tensor, classes: torch.Tensor, old: torch.Tensor) -> torch.Tensor:
     """1 − mean over old classes of cos(P then, P now), P = Σ_k δ_k c_k: the mean of the labelled vectors of a class."""
-    count = int(classes.max()) + 1
-    shares = class_shares(classes, count)
-    first, second = (weighted_prototypes(vectors, shares, classes, count)[old] for vectors in (then, now))
+    first, second = (class_means(vectors, classes, int(classes.max()) + 1)[old] for vectors in (then, now))
     return 1 - (unit(first) * unit(second)).sum(dim=1).mean()
 
 

@@ -10,7 +10,7 @@ from torch import nn
 from graphfcl.errors import InputError
 from graphfcl.methods.settings import CheckedSettings
 from graphfcl.methods.shared.parts import Part
-from graphfcl.methods.shared.prototype_network import class_shares, weighted_prototypes
+from graphfcl.methods.shared.prototype_network import class_means
 from graphfcl.nn import Linear
 
 
@@ -27,7 +27,7 @@ def grown(head: Linear, embeddings: torch.Tensor, labels: torch.Tensor, count: i
     if count == known:
         return head
     with torch.no_grad():
-        means = weighted_prototypes(embeddings, class_shares(labels, count), labels, count)[known:]
+        means = class_means(embeddings, labels, count)[known:]
         columns = unit(means - centre) * head.weight.norm(dim=0).mean()
         biases = head(centre[None]).mean() - columns @ centre
         return head_of(torch.cat([head.weight, columns.T], dim=1), torch.cat([head.bias, biases]))

@@ -86,6 +86,15 @@ class PrototypeNetwork(nn.Module):
 
         return validation.score(predict)
 
+    def encode_episode(
+        self, inputs: GraphInputs, episode: Episode, generator: torch.Generator | None
+    ) -> tuple[torch.Tensor, ...]:
+        """(s, h) and (q, h) embeddings of supports and queries, and (s,) and (q,) their classes on the device."""
+        rows = inputs.visible.rows(np.concatenate([episode.supports, episode.queries]))
+        embeddings = self.encoder(self.encoder.rows(inputs, rows), generator)
+        classes = (tensor_of(each, inputs.device) for each in (episode.support_classes, episode.query_classes))
+        return *embeddings.tensor_split([episode.supports.size]), *classes
+
     def episode_loss(
         self, inputs: GraphInputs, episode: Episode, generator: torch.Generator | None, *, by_class: bool = False
     ) -> torch.Tensor:
@@ -113,27 +122,21 @@ class PrototypeNetwork(nn.Module):
         if episode.leaves_out:
             own = episode.own
             distances = leave_one_out_distances(distances, queries, prototypes, own, supports, shares, classes)
-        return self.loss(distances, prototypes, labels, query_shares(labels, count, by_class), episode)
+        return self.loss(distances, prototypes, query_shares(labels, count, by_class), episode)
 
     def computes_whole(self, inputs: GraphInputs) -> bool:
         """Whether all rows are computed, whatever the episode: then rows are chosen on the device."""
         return isinstance(self.encoder, GcnEncoder) and inputs.whole_is_cheaper
 
     def loss(
-        self,
-        distances: torch.Tensor,
-        prototypes: torch.Tensor,  # noqa: ARG002
-        labels: torch.Tensor,
-        shares: torch.Tensor,
-        episode: DeviceEpisode,
+        self, distances: torch.Tensor, prototypes: torch.Tensor, shares: torch.Tensor, episode: DeviceEpisode
     ) -> torch.Tensor:
         """Of (q, classes) distances of queries to the prototypes; shares: (q,) what each query counts.
 
         Here the cross-entropy; a method may weigh classes.
         """
-        return weighted_cross_entropy(
-            distances, labels, torch.zeros(episode.class_count, device=distances.device), shares
-        )
+        weights = prototypes.new_zeros(len(prototypes))
+        return weighted_cross_entropy(distances, episode.query_classes, weights, shares)
 
 
 class NodeLevelAttention(nn.Module):
@@ -179,6 +182,11 @@ def weighted_prototypes(
     """(count, h): p_k = Σ_{j∈S_k} share_j z_j."""
     start = torch.zeros(count, embeddings.shape[1], dtype=embeddings.dtype, device=embeddings.device)
     return start.index_add(0, classes, shares.to(embeddings.dtype)[:, None] * embeddings)
+
+
+def class_means(embeddings: torch.Tensor, classes: torch.Tensor, count: int) -> torch.Tensor:
+    """(count, h) the means of (s, h) embeddings with (s,) classes; zeros for a class without any."""
+    return weighted_prototypes(embeddings, class_shares(classes, count), classes, count)
 
 
 def squared_distances(first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:

@@ -62,9 +62,8 @@ from graphfcl.methods.shared.parts import Part
 from graphfcl.methods.shared.prototype_network import (
     NodeEmbeddings,
     PrototypeNetwork,
-    class_shares,
+    class_means,
     squared_distances,
-    weighted_prototypes,
 )
 from graphfcl.methods.shared.supervised_training import class_balanced, session_zero
 from graphfcl.methods.shared.training_state import copy_weights, make_adam, take_steps
@@ -211,8 +210,7 @@ class Tap(EncoderLearner):
 
     def _started(self, supports: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
         """(classes, h) means of supports."""
-        count = len(self.classes_)
-        return weighted_prototypes(supports, class_shares(labels, count), labels, count)
+        return class_means(supports, labels, len(self.classes_))
 
     def _adapt(self, inputs: GraphInputs, rows: np.ndarray, around: torch.Tensor, labels: torch.Tensor) -> None:
         """Take the steps of a session, keep a share of the way they went, and let old prototypes follow."""

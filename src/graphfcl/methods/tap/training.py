@@ -14,7 +14,7 @@ from graphfcl.methods.bases.growing_head_learner import HeadSettings
 from graphfcl.methods.learner import SILENT, Labelled, Progress
 from graphfcl.methods.settings import Fraction, Number, Positive, Weight
 from graphfcl.methods.shared.heads import CosineHead, unit
-from graphfcl.methods.shared.prototype_network import class_shares, query_shares, weighted_prototypes
+from graphfcl.methods.shared.prototype_network import class_means, query_shares
 from graphfcl.methods.shared.supervised_training import (
     HeadLoss,
     Places,
@@ -215,6 +215,6 @@ class TopologyTraining(SupervisedTraining):
     def _accuracy(self, needed: Any, asked: Places) -> float:
         values, own = self.encoder(needed), self.train.labels
         count = int(own.max()) + 1
-        prototypes = weighted_prototypes(values[self.train.rows], class_shares(own, count), own, count)
+        prototypes = class_means(values[self.train.rows], own, count)
         right = (unit(values[asked.rows]) @ unit(prototypes).T).argmax(dim=1) == asked.labels
         return float((right * query_shares(asked.labels, count, by_class=True)).sum())
