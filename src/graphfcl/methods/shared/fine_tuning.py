@@ -64,8 +64,8 @@ class FineTuning(Part):
         return self.choice[1]
 
     def take(self, *choice: Any) -> None:
-        """Sessions take so many steps at this rate from now on."""
-        self.choice = choice
+        """Sessions take so many steps at this rate from now on; what else was chosen stays."""
+        self.choice = (*choice, *self.choice[len(choice) :])
 
     def try_out(
         self, validation: ValidationSessions, score: Callable[..., Any], progress: Progress
