@@ -19,9 +19,9 @@ from graphfcl import (
     make_stream,
 )
 from graphfcl.methods.shared.exemplar_selection import first_of_each_class
-from graphfcl.methods.shared.memories import arrival_times, cover
+from graphfcl.methods.shared.memories import arrival_times
 from graphfcl.methods.shared.validation_sessions import STEP_DRAWS, ValidationSessions, all_held_out
-from graphfcl.methods.tem import Tem
+from graphfcl.methods.tem import Tem, cover
 
 GRAPH = "synthetic:nodes=400,edges=1600,classes=9,features=80,signal=0.7,skew=0.5"
 QUICK: dict[str, Any] = {"rank": 8, "budget": 6, "penalties": (0.1,)}

@@ -72,11 +72,7 @@ class ICarl(GrowingHeadLearner):
         self.means: torch.Tensor | None = None  # (classes, h) of the exemplars, under ``isolated``
 
     def parts(self) -> tuple[Part, ...]:
-        return (*super().parts(), OwnAttributes(self, "means"))
-
-    def stored(self) -> dict[str, int]:
-        sizes = super().stored()
-        return {**sizes, "embeddings": sizes["embeddings"] + (0 if self.means is None else self.means.nbytes)}
+        return (*super().parts(), OwnAttributes(self, "means", stored_as="embeddings"))
 
     def _node_losses(self) -> HeadLoss:
         return one_hot_losses

@@ -96,11 +96,7 @@ class Ranpac(ClosedFormLearner):
         return self.settings.form == "balanced"
 
     def parts(self) -> tuple[Part, ...]:
-        return (*super().parts(), OwnAttributes(self, "projection", "centre", name="projection"))
-
-    def stored(self) -> dict[str, int]:
-        sizes = super().stored()
-        return {**sizes, "weights": sizes["weights"] + self.projection.nbytes + self.centre.nbytes}
+        return (*super().parts(), OwnAttributes(self, "projection", "centre", name="projection", stored_as="weights"))
 
     # h
 

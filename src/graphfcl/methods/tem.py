@@ -43,7 +43,7 @@ from graphfcl.methods.bases.closed_form_learner import Choice, ClosedFormLearner
 from graphfcl.methods.blocks import NodeTables
 from graphfcl.methods.learner import Labelled, Learner, Progress, Tensors
 from graphfcl.methods.settings import CheckedSettings, Count, Number, Positive, Weight
-from graphfcl.methods.shared.memories import SampledMemory, cover
+from graphfcl.methods.shared.memories import SampledMemory
 from graphfcl.methods.shared.supervised_training import class_balanced, cross_entropies
 from graphfcl.methods.shared.training_state import LBFGS, check_finite
 from graphfcl.metrics import balanced_accuracy, confusion_matrix
@@ -263,6 +263,11 @@ class Tem(ClosedFormLearner):
         self, visible: VisibleNodes, left_out: Labelled, train: Labelled, supports: Labelled
     ) -> np.ndarray | None:
         return Learner.scores_without(self, visible, left_out, train, supports)
+
+
+def cover(visible: VisibleNodes, nodes: np.ndarray) -> np.ndarray:
+    """(s,) nodes that each covers in one hop: its degree, and itself."""
+    return visible.degrees[visible.rows(nodes)].astype(np.float64) + 1
 
 
 def _in_order_of_first(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -4,7 +4,8 @@ import numpy as np
 import torch
 
 from graphfcl import Protocol, load_dataset, make_stream
-from graphfcl.methods.shared.memories import SampledMemory, arrival_times, cover
+from graphfcl.methods.shared.memories import SampledMemory, arrival_times
+from graphfcl.methods.tem import cover
 
 
 def never(nodes: np.ndarray) -> torch.Tensor:

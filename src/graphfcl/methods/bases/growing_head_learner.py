@@ -87,12 +87,8 @@ class GrowingHeadLearner(EncoderLearner):
 
     def parts(self) -> tuple[Part, ...]:
         running = (self.training,) if self.stage == Stage.SESSION_ZERO else ()
-        own = OwnAttributes(self, "centre")
+        own = OwnAttributes(self, "centre", stored_as="embeddings")
         return (*super().parts(), *running, self.fine_tuning, self.adjustment, own)
-
-    def stored(self) -> dict[str, int]:
-        sizes = super().stored()
-        return {**sizes, "embeddings": sizes["embeddings"] + self.centre.nbytes}
 
     # Session 0
 

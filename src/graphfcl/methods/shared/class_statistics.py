@@ -68,18 +68,21 @@ class ClassStatistics(ClassMemory):
 class ClassSums:
     """Sums over labelled vectors, class by class, in 64 bits. Immutable.
 
-    sums: (C, D) S. counts: (C,) n, the labelled nodes of each class.
+    sums: (C, D) S. counts: (C,) n, the labelled nodes of each class. shapes: the axes of all tensors.
     symmetric: names of the fields that are symmetric matrices, of which the upper half is stored.
     """
 
     sums: torch.Tensor
     counts: torch.Tensor
+    shapes: ClassVar[dict[str, str]] = {"sums": "CD", "counts": "C"}
     symmetric: ClassVar[tuple[str, ...]] = ()
 
     @classmethod
-    def empty(cls, size: int = 0, device: torch.device | str = "cpu") -> Self:
+    def empty(cls, size: int = 0, device: torch.device | str = "cpu", **options: Any) -> Self:
         """Sums of no class, of vectors with ``size`` columns."""
-        return cls(**_zeros(device, sums=(0, size), counts=(0,)))
+        sizes = {name: [size if axis == "D" else 0 for axis in shape] for name, shape in cls.shapes.items()}
+        zeros = {name: torch.zeros(shape, dtype=torch.float64, device=device) for name, shape in sizes.items()}
+        return cls(**zeros, **options)
 
     def plus(self, parts: Parts, counts: torch.Tensor) -> Self:
         """With more labelled vectors. counts: (C,) those of all vectors, the new ones included."""
@@ -98,7 +101,7 @@ class ClassSums:
         return replace(self, **fields)
 
     def _fields(self) -> Tensors:
-        return {name: value for name, value in vars(self).items() if isinstance(value, torch.Tensor)}
+        return {name: getattr(self, name) for name in self.shapes}
 
     def tensors(self) -> Tensors:
         """Their state; of symmetric matrices the upper half."""
@@ -127,11 +130,8 @@ class ClassMoments(ClassSums):
     """products: (C, D, D) Σ x xᵀ over the vectors of each class, in 64 bits."""
 
     products: torch.Tensor
+    shapes: ClassVar[dict[str, str]] = {**ClassSums.shapes, "products": "CDD"}
     symmetric = ("products",)
-
-    @classmethod
-    def empty(cls, size: int = 0, device: torch.device | str = "cpu") -> Self:
-        return cls(**_zeros(device, sums=(0, size), counts=(0,), products=(0, size, size)))
 
     def plus(self, parts: Parts, counts: torch.Tensor) -> Self:
         sums, products = grown(self.sums, len(counts)), grown(self.products, len(counts))
@@ -156,11 +156,8 @@ class RidgeSums(ClassSums):
 
     gram: torch.Tensor
     balanced: bool = True
+    shapes: ClassVar[dict[str, str]] = {**ClassSums.shapes, "gram": "DD"}
     symmetric = ("gram",)
-
-    @classmethod
-    def empty(cls, size: int = 0, device: torch.device | str = "cpu", *, balanced: bool = True) -> Self:
-        return cls(**_zeros(device, gram=(size, size), sums=(0, size), counts=(0,)), balanced=balanced)
 
     def plus(self, parts: Parts, counts: torch.Tensor) -> Self:
         """With more labelled points.
@@ -205,10 +202,6 @@ class RidgeSums(ClassSums):
         if int(failed):
             raise DivergenceError(f"the ridge with penalty {penalty:g} cannot be solved: take a larger penalty.")
         return torch.cholesky_solve((means * scales).T, factor) * scales[:, None]
-
-
-def _zeros(device: torch.device | str, **shapes: tuple[int, ...]) -> Tensors:
-    return {name: torch.zeros(shape, dtype=torch.float64, device=device) for name, shape in shapes.items()}
 
 
 def in_parts(vectors: torch.Tensor, labels: torch.Tensor) -> Parts:

@@ -1,12 +1,12 @@
 """What learners keep of labelled nodes between sessions: prototypes, nodes to replay, a random sample."""
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import torch
 from scipy import sparse
 
-from graphfcl.graph.interfaces import VisibleNodes
 from graphfcl.graph.views import Features
 from graphfcl.graph.visible import VisibleGraph, join_without_edges
 from graphfcl.methods.learner import Labelled, join_labelled, no_labels, select_labelled
@@ -16,8 +16,6 @@ from graphfcl.methods.shared.prototype_network import NodeEmbeddings, PrototypeN
 from graphfcl.nn import GraphInputs
 from graphfcl.runtime.arrays import rank_in_run
 from graphfcl.stream.sessions import BaseSession, Session
-
-Embed = Callable[[np.ndarray], torch.Tensor]  # node numbers → (nodes, width)
 
 
 class PrototypeMemory(ClassMemory):
@@ -135,10 +133,26 @@ class NodeMemory(ClassMemory):
     def drop(self, nodes: np.ndarray) -> None:
         self._keep(np.flatnonzero(~np.isin(self.nodes, nodes)))
 
+    def _append(self, *values: Any) -> None:
+        """More rows of each of the attributes; None for one that is not kept."""
+        for name, value in zip(self.rows, values, strict=True):
+            setattr(self, name, _stacked(getattr(self, name), value))
+
     def _keep(self, places: np.ndarray) -> None:
         for name in self.rows:
             value = getattr(self, name)
             setattr(self, name, None if value is None else value[places])
+
+
+def _stacked(first: Any, second: Any) -> Any:
+    """The rows of both, arrays or tensors; those of the second alone if either is None."""
+    if first is None or second is None:
+        return second
+    if isinstance(second, torch.Tensor):
+        return torch.cat([first, second])
+    if isinstance(second, np.ndarray):
+        return np.concatenate([first, second])
+    return sparse.csr_array(sparse.vstack([first, second], format="csr"))
 
 
 class ReplayMemory(NodeMemory):
@@ -157,15 +171,8 @@ class ReplayMemory(NodeMemory):
     def add(self, nodes: np.ndarray, labels: np.ndarray, visible: VisibleGraph, *, keep_features: bool) -> None:
         """More nodes, which must be visible now; those that are kept already are not taken twice."""
         new = ~np.isin(nodes, self.nodes)
-        nodes, labels = nodes[new], labels[new]
-        features = None
-        if keep_features:
-            features = visible.features[visible.rows(nodes)]
-            if self.features is not None:
-                stack = np.concatenate if isinstance(features, np.ndarray) else _stack
-                features = stack([self.features, features])
-        self.features = features
-        self.nodes, self.labels = np.concatenate([self.nodes, nodes]), np.concatenate([self.labels, labels])
+        features = visible.features[visible.rows(nodes[new])] if keep_features else None
+        self._append(nodes[new], labels[new], features)
 
     def keep_first(self, count: int) -> None:
         """Keep at most ``count`` nodes of each class, those that came first."""
@@ -189,10 +196,6 @@ class ReplayMemory(NodeMemory):
         elif self.features is not None:
             features = sum(part.nbytes for part in (self.features.data, self.features.indices, self.features.indptr))
         return {"nodes": self.nodes.nbytes + self.labels.nbytes, "features": features}
-
-
-def _stack(parts: list[sparse.csr_array]) -> sparse.csr_array:
-    return sparse.csr_array(sparse.vstack(parts, format="csr"))
 
 
 class SampledMemory(NodeMemory):
@@ -223,19 +226,15 @@ class SampledMemory(NodeMemory):
         weights: (s,) above 0. vectors: (s, width), to be kept with the nodes.
         """
         new = np.flatnonzero(~np.isin(labelled[0], self.nodes))
-        nodes, labels = (part[new] for part in labelled)
-        if vectors is not None:
-            vectors = vectors[torch.from_numpy(new).to(vectors.device)]
-            vectors = vectors if self.vectors is None else torch.cat([self.vectors, vectors])
-        self.vectors = vectors
-        self.arrivals = np.concatenate([self.arrivals, arrival_times(nodes, weights[new], self.seed)])
-        self.nodes, self.labels = np.concatenate([self.nodes, nodes]), np.concatenate([self.labels, labels])
+        nodes, labels = select_labelled(labelled, new)
+        vectors = None if vectors is None else vectors[torch.from_numpy(new).to(vectors.device)]
+        self._append(nodes, labels, arrival_times(nodes, weights[new], self.seed), vectors)
         self._keep(first_of_each_class(-self.arrivals, self.labels, self.budget))
 
     def _keep(self, places: np.ndarray) -> None:
         super()._keep(places[np.argsort(self.nodes[places])])
 
-    def points(self, embed: Embed) -> torch.Tensor:
+    def points(self, embed: Callable[[np.ndarray], torch.Tensor]) -> torch.Tensor:
         """(m, width): the vectors that are kept, or what ``embed`` makes of the nodes."""
         return embed(self.nodes) if self.vectors is None else self.vectors
 
@@ -252,8 +251,3 @@ def arrival_times(nodes: np.ndarray, weights: np.ndarray, seed: int) -> np.ndarr
         bits = (bits ^ (bits >> np.uint64(shift))) * np.uint64(factor)
     uniform = ((bits ^ (bits >> np.uint64(31))) >> np.uint64(11)).astype(np.float64) + 0.5
     return -np.log(uniform / 2.0**53) / weights
-
-
-def cover(visible: VisibleNodes, nodes: np.ndarray) -> np.ndarray:
-    """(s,) nodes that each covers in one hop: its degree, and itself."""
-    return visible.degrees[visible.rows(nodes)].astype(np.float64) + 1

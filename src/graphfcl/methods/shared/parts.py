@@ -67,14 +67,17 @@ class Part:
 
 
 class OwnAttributes(Part):
-    """Attributes of the learner itself as a part."""
+    """Attributes of the learner itself as a part. stored_as: the kind that the bytes of their tensors count as."""
 
-    def __init__(self, owner: Any, *saved: str, name: str = "own") -> None:
-        self._learner, self.saved, self.name = owner, saved, name
+    def __init__(self, owner: Any, *saved: str, name: str = "own", stored_as: str = "") -> None:
+        self._learner, self.saved, self.name, self._kind = owner, saved, name, stored_as
 
     @property
     def _owner(self) -> Any:
         return self._learner
+
+    def stored(self) -> dict[str, int]:
+        return {self._kind: sum(tensor.nbytes for tensor in self.tensors().values())} if self._kind else {}
 
 
 class ClassMemory(Part):

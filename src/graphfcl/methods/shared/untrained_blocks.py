@@ -17,11 +17,15 @@ class UntrainedBlocks(Part):
     """[ n(XB) , n(ÂÂXB) ], n(·): minus the mean of session 0, then of unit length.
 
     X: features with rows of unit length. B: the leading right singular vectors of session 0's X, rounded to 8 bits.
+
+    basis: (d, k) B, which is saved as ``steps`` in 8 bits and (k,) ``scales``. centres: (k,) of both blocks.
     """
 
+    name = "blocks"
+    saved = ("steps", "scales", "centres")
+
     def __init__(self) -> None:
-        self.basis = torch.zeros(0, 0)
-        self.scales = torch.zeros(0)
+        self.basis, self.steps, self.scales = torch.zeros(0, 0), torch.zeros(0, 0, dtype=torch.int8), torch.zeros(0)
         self.centres: tuple[torch.Tensor, ...] = ()
 
     @property
@@ -37,14 +41,10 @@ class UntrainedBlocks(Part):
     def fix(self, tables: NodeTables, rank: int, seed: int, *held: Held) -> None:
         """Basis and centres, from the graph of session 0. held: what the caller will need memory for besides."""
         self._require(tables, min(rank, tables.node_count, tables.feature_count), *held)
-        self._take_basis(*tables.leading_vectors(rank, seed), tables.device)
+        self.steps, self.scales = (part.to(tables.device) for part in tables.leading_vectors(rank, seed))
+        self.basis = self.steps * self.scales
         sums = (tables.sums("centre", _column_sums, tables={"values": block})["total"] for block in self._raw(tables))
         self.centres = tuple((total / max(1, tables.node_count)).float() for total in sums)
-
-    def _take_basis(self, steps: torch.Tensor, scales: torch.Tensor, device: torch.device) -> None:
-        """B, in 8 bits with the scales of its columns."""
-        self.scales = scales.to(device)
-        self.basis = steps.to(device) * self.scales
 
     @staticmethod
     def _require(tables: NodeTables, columns: int, *held: Held) -> None:
@@ -84,24 +84,12 @@ class UntrainedBlocks(Part):
         weights = torch.tensor([own, around], dtype=torch.float64, device=self.basis.device)
         return weights.repeat_interleave(self.basis.shape[1])
 
-    # State
-
-    def tensors(self) -> Tensors:
-        if not self.is_fixed:
-            return {}
-        steps = (self.basis / self.scales).round().to(torch.int8)
-        kept = {"basis": steps, "scales": self.scales, "own": self.centres[0], "around": self.centres[1]}
-        return {f"blocks.{name}": tensor.cpu().clone() for name, tensor in kept.items()}
-
-    def load(self, values: dict[str, Any], tensors: Tensors, device: torch.device) -> None:  # noqa: ARG002
-        if "blocks.basis" not in tensors:
-            self.become(type(self)(), device)
-            return
-        self._take_basis(tensors["blocks.basis"], tensors["blocks.scales"], device)
-        self.centres = (tensors["blocks.own"].to(device), tensors["blocks.around"].to(device))
-
     def become(self, other: Self, device: torch.device) -> None:  # noqa: ARG002
-        self.basis, self.scales, self.centres = other.basis, other.scales, other.centres
+        self.steps, self.scales, self.centres, self.basis = other.steps, other.scales, other.centres, other.basis
+
+    def load(self, values: dict[str, Any], tensors: Tensors, device: torch.device) -> None:
+        super().load(values, tensors, device)
+        self.basis = self.steps * self.scales
 
     def stored(self) -> dict[str, int]:
         return {"weights": sum(tensor.nbytes for tensor in self.tensors().values())}
