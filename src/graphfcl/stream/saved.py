@@ -1,17 +1,16 @@
-"""Streams as files: JSON with the user's own node ids, so that a stream is the same on every machine."""
+"""Streams as files: JSON with the user's own node ids, so that a stream is the same on every machine.
+
+A file holds what is drawn. What follows from the graph and the draw, such as the weights of words, is computed again.
+"""
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from graphfcl.errors import InputError, in_one_line, quoted
-from graphfcl.graph import FeatureView, Standardisation, TextWeights
-from graphfcl.graph.ids import normal
 from graphfcl.graph.interfaces import AnyGraph
-from graphfcl.graph.views import NumbersBesideWords
 from graphfcl.runtime.files import canonical_json, read_bytes, sha256_of, write_bytes
 from graphfcl.stream.protocol import Protocol, refuse_other_version
 from graphfcl.stream.split import Role, Split
@@ -49,18 +48,6 @@ def stream_as_json(stream: Stream) -> dict[str, Any]:
                 "nodes": {part: ids for part, ids in nodes.items() if ids},
             }
         )
-    view, dense = stream.view, None
-    text: dict[str, Any] | None = None
-    if isinstance(view, TextWeights):
-        text = {
-            "columns": view.columns.tolist(),
-            "inverse_document_frequency": view.inverse_document_frequency.tolist(),
-        }
-        if view.beside is not None:
-            fitted = view.beside.standardisation
-            text["beside"] = {"mean": fitted.mean.tolist(), "deviation": fitted.deviation.tolist()}
-    if isinstance(view, Standardisation):
-        dense = {"mean": view.mean.tolist(), "deviation": view.deviation.tolist()}
     return {
         "format": FORMAT,
         "version": VERSION,
@@ -72,8 +59,6 @@ def stream_as_json(stream: Stream) -> dict[str, Any]:
         "validation_columns": list(split.validation_columns),
         "pseudo_novel_tasks": [list(task) for task in split.pseudo_novel_tasks],
         "queries": [graph.node_ids[nodes].tolist() for nodes in split.queries],
-        "text": text,
-        **({"dense": dense} if dense else {}),
         "left_out": split.left_out,
     }
 
@@ -81,8 +66,7 @@ def stream_as_json(stream: Stream) -> dict[str, Any]:
 def stream_hash(stream: Stream) -> str:
     """SHA-256 of all that is drawn (classes, part and number of every node) and of the protocol.
 
-    Streams with the same hash are the same stream, on whichever machine. Figures that are computed from the graph (the
-    weights of words, means and deviations) are no part of it: machines differ in their last digits.
+    Streams with the same hash are the same stream, on whichever machine.
     """
     content = stream_as_json(stream)
     drawn = {key: content[key] for key in ("seed", "classes", "validation_columns", "pseudo_novel_tasks", "queries")}
@@ -101,15 +85,12 @@ def load_stream(path: str | Path, graph: AnyGraph) -> Stream:
     """Read a stream back; one that is damaged, of another graph or of another protocol version is refused."""
     content = _read_checked(path)
     try:
-        another = _another_graph(content, graph)
-        if another:
-            raise InputError(f"{path} was made for {another}")
+        _refuse_other_graph(path, content["graph"], graph)
         if type(content["seed"]) is not int:
             raise _Unfit("its seed is no whole number")
         protocol = Protocol.from_json(content["protocol"])
         split = _split_of(content, graph)
-        view = _saved_view(content, fit_view(graph, protocol, split))
-        return Stream(graph, protocol, content["seed"], split, view)
+        return Stream(graph, protocol, content["seed"], split, fit_view(graph, protocol, split))
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
         if isinstance(error, InputError):
             raise
@@ -117,32 +98,13 @@ def load_stream(path: str | Path, graph: AnyGraph) -> Stream:
         raise InputError(f"{path} is no whole stream ({reason}): make it again from its seed.") from error
 
 
-def _another_graph(content: dict[str, Any], graph: AnyGraph) -> str:
-    """What to say if the stream was made for another graph; empty if it was made for this one."""
-    made_for = content["graph"]
-    if made_for["sha256"] == graph.sha256:
-        return ""
-    return (
-        f"another graph ({made_for['name']!r}, {made_for['nodes']:,} nodes, SHA-256 {made_for['sha256'][:12]}…) than "
-        f"this one ({graph.name!r}, {graph.node_count:,} nodes, {graph.sha256[:12]}…): load that graph, or make a new "
-        f"stream{_cleaning_hint(content, graph)}."
-    )
-
-
-def _cleaning_hint(content: dict[str, Any], graph: AnyGraph) -> str:
-    """Whether cleaned ids or names may be why a graph is another one than that of a stream."""
-    try:
-        texts = [entry["name"] for entry in content["classes"]]
-        texts += [node for entry in content["classes"] for ids in entry["nodes"].values() for node in ids]
-        old = any(isinstance(text, str) and text != normal(text) for text in texts)
-    except (KeyError, TypeError, AttributeError):
-        old = False
-    if not (old or graph.cleaned):
-        return ""
-    return (
-        "; ids and class names are cleaned when a graph is read (spaces at the ends, Unicode NFC), which changes the "
-        "SHA-256 of this one, so a stream of before must be made again"
-    )
+def _refuse_other_graph(path: str | Path, made_for: dict[str, Any], graph: AnyGraph) -> None:
+    if made_for["sha256"] != graph.sha256:
+        raise InputError(
+            f"{path} was made for another graph ({made_for['name']!r}, {made_for['nodes']:,} nodes, SHA-256 "
+            f"{made_for['sha256'][:12]}…) than this one ({graph.name!r}, {graph.node_count:,} nodes, "
+            f"{graph.sha256[:12]}…): load that graph, or make a new stream."
+        )
 
 
 class _Unfit(ValueError):
@@ -173,48 +135,6 @@ def _nodes_of(ids: list[Any], graph: AnyGraph) -> np.ndarray:
     if (nodes < 0).any():
         raise _Unfit(f"the graph has no node {quoted(ids[int(np.flatnonzero(nodes < 0)[0])])}")
     return nodes
-
-
-def _saved_view(content: dict[str, Any], fitted: FeatureView | None) -> FeatureView | None:
-    """The view with the figures of the file, which another machine may have rounded otherwise.
-
-    It follows from graph and split, so a file cannot put another in its place: what differs by more is refused.
-    """
-    text, dense = content["text"], content.get("dense")
-    if isinstance(fitted, TextWeights) and text is not None:
-        saved: FeatureView = TextWeights(
-            columns=np.array(text["columns"], dtype=np.int64),
-            inverse_document_frequency=np.array(text["inverse_document_frequency"], dtype=np.float64),
-            min_nodes=fitted.min_nodes,
-            beside=_saved_beside(text.get("beside"), fitted.beside),
-        )
-    elif isinstance(fitted, Standardisation) and dense is not None:
-        saved = Standardisation(*(np.array(dense[part], dtype=np.float64) for part in ("mean", "deviation")))
-    elif text is None and dense is None:
-        return fitted
-    else:
-        raise _Unfit("its features are not those of its graph and rules")
-    for name, expected in vars(fitted).items():
-        if isinstance(expected, np.ndarray) and not _close(getattr(saved, name), expected):
-            raise _Unfit(f"its {name.replace('_', ' ')} is not that of its nodes")
-    return saved
-
-
-def _saved_beside(content: Any, fitted: NumbersBesideWords | None) -> NumbersBesideWords | None:
-    """The same of numbers beside words."""
-    if content is None or fitted is None:
-        if content is not fitted:
-            raise _Unfit("its features are not those of its graph and rules")
-        return None
-    saved = Standardisation(*(np.array(content[part], dtype=np.float64) for part in ("mean", "deviation")))
-    for name, expected in vars(fitted.standardisation).items():
-        if not _close(getattr(saved, name), expected):
-            raise _Unfit(f"its {name} of numbers beside words is not that of its nodes")
-    return replace(fitted, standardisation=saved)
-
-
-def _close(saved: np.ndarray, expected: np.ndarray) -> bool:
-    return saved.shape == expected.shape and bool(np.allclose(saved, expected, rtol=1e-6, atol=1e-9))
 
 
 def _read_checked(path: str | Path) -> dict[str, Any]:
