@@ -194,7 +194,8 @@ def refuse_twice(cleaned: Sequence[Any], originals: Sequence[Any], place: Place)
         if originals[other] == originals[row]:
             shown = quoted(value) if isinstance(value, str) else value
             raise InputError(
-                f"{place(row)}: node id {shown} stands twice, first in {place(other)}; a node has one id and one row."
+                f"{place(row)}: node id {shown} stands twice, first in {place(other).rpartition(', ')[2]}; a node has "
+                "one id and one row."
             )
         raise InputError(
             f"{place(row)}: node id {quoted(originals[row])} and {quoted(originals[other])} ({place(other)}) are the "

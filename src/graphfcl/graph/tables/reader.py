@@ -4,7 +4,6 @@
 :class:`TableColumns`. ``edges``: the ids of both ends, and optionally a weight.
 """
 
-from collections import Counter
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -29,7 +28,7 @@ from graphfcl.graph.tables.node_table import (
     several_types,
     unknown_end,
 )
-from graphfcl.graph.tables.table import Table, id_stands_twice
+from graphfcl.graph.tables.table import Table
 from graphfcl.graph.tables.values import weights_of
 from graphfcl.runtime.files import write_durably
 
@@ -75,7 +74,6 @@ def _graph_of(nodes: Table, edges: Any, columns: TableColumns, name: str) -> Gra
     ends = EdgeColumns.choose(edges, columns) if isinstance(edges, Table) else EdgeColumns.usual()
     nodes.read()
     texts = nodes.texts(requested.id, "a node id")
-    _refuse_duplicates(texts, nodes)
     ids, changed = make_ids(texts, nodes.place, read_numbers=not nodes.says_text(requested.id))
     table = read_node_table(nodes, requested, columns, lambda _: iter([nodes]))
     features, labels = table.features, table.labels
@@ -127,13 +125,6 @@ def _refuse_edge_types(edges: Table, ends: EdgeColumns) -> None:
     for column in ends.others(edges):
         if column.lower() in TYPE_NAMES and len(set(edges.texts(column, None).tolist())) > 1:
             raise several_types(edges.path, column)
-
-
-def _refuse_duplicates(ids: np.ndarray, nodes: Table) -> None:
-    twice = [node for node, count in Counter(ids.tolist()).items() if count > 1]
-    if twice:
-        first, second = np.flatnonzero(ids == twice[0])[:2].tolist()
-        raise id_stands_twice(nodes.path, twice[0], nodes.line(first), nodes.line(second))
 
 
 def _find_nodes(edges: Table, column: str, index: IdIndex) -> np.ndarray:

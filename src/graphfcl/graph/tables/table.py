@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import csv, parquet
 
-from graphfcl.errors import InputError, did_you_mean, quoted
+from graphfcl.errors import InputError, did_you_mean
 from graphfcl.graph.ids import text_array
 from graphfcl.graph.tables import SUFFIXES
 from graphfcl.graph.tables.text_files import (
@@ -281,10 +281,3 @@ def _same_letters(columns: Sequence[str], usual: Sequence[str]) -> str:
 def missing_value(place: str, what: str, column: str) -> InputError:
     """A row has no value where it needs one. what: what is missing."""
     return InputError(f"{place}: {what} is missing in column {column!r}: fill it in, or drop the row.")
-
-
-def id_stands_twice(where: Path | str, node: Any, first: str, second: str) -> InputError:
-    """Two rows have one id. first, second: what messages call them."""
-    return InputError(
-        f"{where}, {second}: node id {quoted(node)} stands twice, first in {first}; a node has one row and one label."
-    )

@@ -29,7 +29,7 @@ from graphfcl.graph.tables.node_table import (
     several_types,
     unknown_end,
 )
-from graphfcl.graph.tables.table import Table, id_stands_twice
+from graphfcl.graph.tables.table import Table
 from graphfcl.graph.tables.values import weights_of
 from graphfcl.runtime.cores import usable_cores
 
@@ -88,7 +88,7 @@ def _features(nodes: Table, features: NodeFeatures) -> Iterator[Features]:
 
 
 class TableIds:
-    """The ids of a table of nodes: cleaned texts in DuckDB, each once.
+    """The ids of a table of nodes in DuckDB, each once: whole numbers if Parquet says so, or else cleaned texts.
 
     count: nodes. cleaned: ids that cleaning changed.
     """
@@ -110,6 +110,8 @@ class TableIds:
         self._database = duckdb.connect(config=settings)
         self._database.execute("SET enable_external_access = false; SET enable_progress_bar = false")
         self._limit(spool.memory)
+        kind = nodes.schema.field(column).type
+        self._stored_as = "VARCHAR" if nodes.is_csv or not pa.types.is_signed_integer(kind) else "BIGINT"
         self._are_numbers, self.count, self.cleaned = True, 0, 0
         try:
             with one_sentence():
@@ -121,35 +123,33 @@ class TableIds:
 
     def _load(self, nodes: Table, column: str) -> None:
         """Read all ids. Faults are reported in the order in which the reader in memory finds them."""
-        # ``written`` is what the table has in place of the cleaned id, if that differs.
-        self._database.execute("CREATE TABLE nodes (row BIGINT, id VARCHAR, written VARCHAR)")
+        self._database.execute(f"CREATE TABLE nodes (row BIGINT, id {self._stored_as})")
         fault: InputError | None = None
         for block in nodes.blocks([column]):
-            texts, written = block.text(column, "a node id"), pa.nulls(block.row_count, pa.string())
-            if not _is_clean(texts):
-                listed = block.texts(column, "a node id").tolist()
+            ids = block.whole_numbers(column) if self._stored_as == "BIGINT" else None
+            if ids is None:
+                ids = block.text(column, "a node id")
+            if self._stored_as == "VARCHAR" and not _is_clean(ids):
+                texts = block.texts(column, "a node id").tolist()
                 try:
-                    cleaned = NODE_ID.clean_all(listed, block.place)
+                    cleaned = NODE_ID.clean_all(texts, block.place)
                 except InputError as error:
-                    cleaned, fault = listed, fault or error
-                changed = [before != after for before, after in zip(listed, cleaned, strict=True)]
-                texts, written = pa.array(cleaned, pa.string()), compute.if_else(changed, texts, written)
-                self.cleaned += sum(changed)
+                    cleaned, fault = texts, fault or error
+                self.cleaned += sum(before != after for before, after in zip(texts, cleaned, strict=True))
+                ids = pa.array(cleaned, pa.string())
             rows = np.arange(self.count, self.count + block.row_count)
-            self._database.register("block", pa.table({"row": rows, "id": texts, "written": written}))
+            self._database.register("block", pa.table({"row": rows, "id": ids}))
             self._database.execute("INSERT INTO nodes SELECT * FROM block")
             self.count += block.row_count
             self._are_numbers = not block.says_text(column)
-        different = self._value("SELECT count(DISTINCT id) FROM nodes")
-        if different < self.count:
-            self._refuse_same_text(nodes)
         if fault is not None:
             raise fault
-        if different < self.count:
-            self._refuse_same_id(nodes)
-        # A text is the whole number of 64 bits that is written exactly so.
-        whole = "coalesce(TRY_CAST(id AS BIGINT)::VARCHAR = id, false)"
-        self._are_numbers &= self._value(f"SELECT coalesce(bool_and({whole}), true) FROM nodes")
+        if self._value("SELECT count(DISTINCT id) FROM nodes") < self.count:
+            self._refuse_same_id(nodes, column)
+        if self._stored_as == "VARCHAR":
+            # A text is the whole number of 64 bits that is written exactly so.
+            whole = "coalesce(TRY_CAST(id AS BIGINT)::VARCHAR = id, false)"
+            self._are_numbers &= self._value(f"SELECT coalesce(bool_and({whole}), true) FROM nodes")
 
     def _limit(self, memory: int) -> None:
         memory = max(LEAST_BYTES, memory - OWN_BYTES)
@@ -159,22 +159,19 @@ class TableIds:
     def _value(self, query: str) -> Any:
         return self._database.execute(query).fetchall()[0][0]
 
-    def _refuse_same_text(self, nodes: Table) -> None:
-        """Refuse the first id that stands twice, letter for letter."""
-        rows = self._database.execute(
-            "SELECT coalesce(written, id) AS text, min(row) AS first, min(row, 2)[2] FROM nodes GROUP BY text "
-            "HAVING count(*) > 1 ORDER BY first LIMIT 1"
-        ).fetchall()
-        for text, first, second in rows:
-            raise id_stands_twice(nodes.path, text, nodes.line(first), nodes.line(second))
-
-    def _refuse_same_id(self, nodes: Table) -> None:
+    def _refuse_same_id(self, nodes: Table, column: str) -> None:
         """Refuse the first id that equals an earlier one once both are cleaned."""
-        ((id_, rows, texts),) = self._database.execute(
-            "SELECT id, min(row, 2) AS rows, arg_min(coalesce(written, id), row, 2) FROM nodes GROUP BY id "
-            "HAVING count(*) > 1 ORDER BY rows[2] LIMIT 1"
+        ((cleaned, rows),) = self._database.execute(
+            "SELECT id::VARCHAR, min(row, 2) AS rows FROM nodes GROUP BY id HAVING count(*) > 1 "
+            "ORDER BY rows[2] LIMIT 1"
         ).fetchall()
-        refuse_twice([id_, id_], texts, lambda place: nodes.place(rows[place]))
+        texts = [
+            block.texts(column, None)[row - block.first]
+            for block in nodes.blocks([column])
+            for row in rows
+            if block.first <= row < block.first + block.row_count
+        ]
+        refuse_twice([cleaned, cleaned], texts, lambda place: nodes.place(rows[place]))
 
     def values(self) -> np.ndarray | TextIds | None:
         """The ids as :class:`GraphSource` has them."""
@@ -196,7 +193,7 @@ class TableIds:
         self._database.register("edges", pa.RecordBatchReader.from_batches(scan.schema, scan.batches()))
         joined = (
             "WITH ids AS NOT MATERIALIZED "
-            f"(SELECT row, {'id::BIGINT' if scan.as_numbers else 'id'} AS id FROM nodes) "
+            f"(SELECT row, id::{'BIGINT' if scan.as_numbers else 'VARCHAR'} AS id FROM nodes) "
             "SELECT e.row, weight, s.row, t.row, CASE WHEN s.row IS NULL THEN source::VARCHAR END, "
             "CASE WHEN t.row IS NULL THEN target::VARCHAR END "
             "FROM edges e LEFT JOIN ids s ON source = s.id LEFT JOIN ids t ON target = t.id"
@@ -220,7 +217,8 @@ class TableIds:
             cleaned = pa.array([normal(text) for text in texts.take(places).to_pylist()], pa.string())
             database = self._database.cursor()  # the join goes on meanwhile
             database.register("cleaned", pa.table({"place": places, "id": cleaned}))
-            matches = database.sql("SELECT place, row FROM cleaned JOIN nodes USING (id)").fetchnumpy()
+            query = "SELECT place, row FROM cleaned JOIN nodes ON cleaned.id = nodes.id::VARCHAR"
+            matches = database.sql(query).fetchnumpy()
             rows = rows.copy()
             rows[matches["place"]] = matches["row"]
         return rows
