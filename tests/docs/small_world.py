@@ -76,8 +76,8 @@ def small_datasets() -> dict[str, Entry[Dataset]]:
         if dataset.name in KEPT:
             return dataset
 
-        def load(_: Path | None, __: dict[str, str]) -> Graph:
-            return debian if dataset.name == "debian" else replace(synthetic.load(None, options), name=dataset.name)
+        def load(_: Path, __: dict[str, str]) -> Graph:
+            return debian if dataset.name == "debian" else replace(synthetic.read(None, options), name=dataset.name)
 
         return replace(dataset, load=load, protocol=PROTOCOL, files=())
 

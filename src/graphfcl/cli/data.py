@@ -50,13 +50,13 @@ def show_dataset(graph: Graph = None, data_dir: DataDir = None, as_json: bool = 
     dataset, options = datasets.find_dataset(name)
     if graph_folders.is_graph_folder(name):
         stored = graph_folders.GraphFolder.open(name)
-        facts = describe(dataset, stored, name=stored.name, source=stored.manifest.source, digest=stored.sha256)
+        facts = describe(dataset, stored, name=stored.name, source=stored.source, digest=stored.sha256)
         return Answer(facts, lambda: _print_facts(facts))
     folder = datasets.data_folder(data_dir) if dataset.files else None
     if dataset.missing_files(folder) and not as_json:
         say(f"{dataset.name}: {dataset.title}")
         say()
-    loaded = dataset.load(folder, options)
+    loaded = dataset.read(data_dir, options)
     facts = describe(dataset, loaded, sha256=loaded.sha256)
     return Answer(facts, lambda: _print_facts(facts))
 

@@ -18,7 +18,8 @@ Settings = TypeVar("Settings")
 class Dataset:
     """One named graph.
 
-    load: called with the folder of data files (or None) and the options of the name; returns the graph.
+    load: called with the folder of data files, in which all ``files`` are, and the options of the name; returns the
+        graph.
     protocol: the default rules; None suggests them from the graph.
     files: what must lie in the data folder; none if the graph is shipped or made.
     source: where the files come from.
@@ -27,7 +28,7 @@ class Dataset:
 
     name: str
     title: str
-    load: Callable[[Path | None, dict[str, str]], Graph]
+    load: Callable[[Path, dict[str, str]], Graph]
     source: str
     protocol: Protocol | None = None
     files: tuple[str, ...] = ()
@@ -38,29 +39,31 @@ class Dataset:
         """Those of ``files`` that are not in the folder."""
         return tuple(name for name in self.files if folder is None or not (folder / name).exists())
 
+    def read(self, data_dir: str | Path | None, options: dict[str, str]) -> Graph:
+        """The graph; an error if a file is missing. data_dir: see :func:`data_folder`."""
+        if not self.files:
+            return self.load(Path(), options)
+        folder = data_folder(data_dir)
+        missing = self.missing_files(folder)
+        if folder is not None and not missing:
+            return self.load(folder, options)
+        place = "no data folder is set" if folder is None else f"{folder} lacks {', '.join(missing)}"
+        hint = f" {self.note}" if self.note else ""
+        raise InputError(
+            f"{self.name} needs the files {', '.join(self.files)}, but {place}: get them from {self.source}, and name "
+            f"their folder with --data-dir or ${DATA_VARIABLE}.{hint}"
+        )
 
-def data_folder(given: str | Path | None) -> Path | None:
-    """The folder of data files: the one given, or that of the environment."""
-    value = given or os.environ.get(DATA_VARIABLE)
+
+def data_folder(data_dir: str | Path | None) -> Path | None:
+    """The folder of data files: ``data_dir``, or that of the environment."""
+    value = data_dir or os.environ.get(DATA_VARIABLE)
     if not value:
         return None
     folder = Path(value).expanduser()
     if not folder.is_dir():
         raise InputError(f"the data folder {folder} does not exist: check --data-dir or ${DATA_VARIABLE}.")
     return folder
-
-
-def require_files(dataset: Dataset, folder: Path | None) -> Path:
-    """The folder, if all files are in it."""
-    missing = dataset.missing_files(folder)
-    if folder is not None and not missing:
-        return folder
-    place = "no data folder is set" if folder is None else f"{folder} lacks {', '.join(missing)}"
-    hint = f" {dataset.note}" if dataset.note else ""
-    raise InputError(
-        f"{dataset.name} needs the files {', '.join(dataset.files)}, but {place}: get them from {dataset.source}, and "
-        f"name their folder with --data-dir or ${DATA_VARIABLE}.{hint}"
-    )
 
 
 def settings_from(kind: type[Settings], options: dict[str, str], where: str) -> Settings:

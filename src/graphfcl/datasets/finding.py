@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from graphfcl.datasets.dataset import Dataset, data_folder, settings_from
+from graphfcl.datasets.dataset import Dataset, settings_from
 from graphfcl.datasets.registry import REGISTRY
 from graphfcl.errors import InputError, did_you_mean
 from graphfcl.graph import Graph, TableColumns, read_npz
@@ -45,8 +45,7 @@ def load_dataset(name: str | Path, *, data_dir: str | Path | None = None) -> tup
     The rules are None where the dataset has none: :func:`graphfcl.stream.make_stream` then suggests some.
     """
     dataset, options = find_dataset(name)
-    folder = data_folder(data_dir) if dataset.files else None
-    return dataset.load(folder, options), dataset.protocol
+    return dataset.read(data_dir, options), dataset.protocol
 
 
 def split_options(name: str) -> tuple[str, dict[str, str]]:

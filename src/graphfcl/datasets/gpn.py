@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from graphfcl.datasets.dataset import Dataset, require_files
+from graphfcl.datasets.dataset import Dataset
 from graphfcl.errors import InputError
 from graphfcl.graph import Graph, build_graph
 from graphfcl.graph.build import adjacency_from_edges
@@ -120,14 +120,17 @@ def read_gpn(network: Path, matrices: list[Path], name: str, *, only_labelled: b
 
 
 def _dataset(name: str, title: str, stem: str, protocol: Protocol, note: str = "") -> Dataset:
-    files = (f"{stem}_network", f"{stem}_train.mat", f"{stem}_test.mat")
+    network, *matrices = files = (f"{stem}_network", f"{stem}_train.mat", f"{stem}_test.mat")
 
-    def load(folder: Path | None, _: dict[str, str]) -> Graph:
-        place = require_files(dataset, folder)
-        return read_gpn(place / files[0], [place / files[1], place / files[2]], name)
+    def load(folder: Path, _: dict[str, str]) -> Graph:
+        return read_gpn(folder / network, [folder / matrix for matrix in matrices], name)
 
-    dataset = Dataset(name, title, load, SOURCE, protocol, files, note)
-    return dataset
+    return Dataset(name, title, load, SOURCE, protocol, files, note)
+
+
+def _load_clothing_20(folder: Path, _: dict[str, str]) -> Graph:
+    network, matrix = (folder / name for name in AMAZON_CLOTHING_20.files)
+    return read_gpn(network, [matrix], AMAZON_CLOTHING_20.name, only_labelled=True)
 
 
 AMAZON_CLOTHING = _dataset(
@@ -143,14 +146,6 @@ DBLP = _dataset(
     "dblp",
     Protocol(base=37, pseudo_novel=50, novel=50, way=5, shot=5, sessions=9),
 )
-
-
-def _load_clothing_20(folder: Path | None, _: dict[str, str]) -> Graph:
-    place = require_files(AMAZON_CLOTHING_20, folder)
-    network, matrix = AMAZON_CLOTHING_20.files
-    return read_gpn(place / network, [place / matrix], AMAZON_CLOTHING_20.name, only_labelled=True)
-
-
 AMAZON_CLOTHING_20 = Dataset(
     "amazon-clothing-20",
     "the 20 classes of Amazon-Clothing's test file: its labelled nodes and the edges among them",

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from graphfcl.datasets import data_folder, find_dataset, split_options
+from graphfcl.datasets import find_dataset, split_options
 from graphfcl.datasets.dataset import settings_from
 from graphfcl.datasets.synthetic import SYNTHETIC, SYNTHETIC_REDDIT, synthetic_settings
 from graphfcl.datasets.synthetic_blocks import synthetic_source
@@ -58,8 +58,7 @@ def find_source(name: str, data_dir: str | Path | None = None) -> Source:
         return npz_source(path)
     if path.is_dir():
         return tables_source(path, settings_from(TableColumns, options, str(path)))
-    folder = data_folder(data_dir) if dataset.files else None
-    return of_graph(dataset.load(folder, options), made_of=name)
+    return of_graph(dataset.read(data_dir, options), made_of=name)
 
 
 def _source(source: Any, data_dir: str | Path | None) -> Source:

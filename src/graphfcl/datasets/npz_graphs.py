@@ -6,13 +6,13 @@
 from importlib.resources import as_file, files
 from pathlib import Path
 
-from graphfcl.datasets.dataset import Dataset, require_files
+from graphfcl.datasets.dataset import Dataset
 from graphfcl.graph import Graph, read_npz
 from graphfcl.stream import Protocol
 
 
 def _shipped(name: str, title: str, source: str, protocol: Protocol) -> Dataset:
-    def load(_: Path | None, __: dict[str, str]) -> Graph:
+    def load(_: Path, __: dict[str, str]) -> Graph:
         with as_file(files("graphfcl.datasets") / "files" / f"{name}.npz") as path:
             return read_npz(path, name=name)
 
@@ -21,12 +21,7 @@ def _shipped(name: str, title: str, source: str, protocol: Protocol) -> Dataset:
 
 def _public(name: str, title: str, source: str, protocol: Protocol | None) -> Dataset:
     file = f"{name.replace('-', '_')}.npz"
-
-    def load(folder: Path | None, _: dict[str, str]) -> Graph:
-        return read_npz(require_files(dataset, folder) / file, name=name)
-
-    dataset = Dataset(name, title, load, source, protocol, (file,))
-    return dataset
+    return Dataset(name, title, lambda folder, _: read_npz(folder / file, name=name), source, protocol, (file,))
 
 
 GRAPH_DATA = "the public repository EdisonLeeeee/GraphData"
@@ -60,9 +55,4 @@ AMAZON_COMPUTERS = _public(
     GRAPH_DATA,
     Protocol(base=3, pseudo_novel=2, novel=5, way=1, shot=5),
 )
-CORA_ML = _public(
-    "cora-ml",
-    "Machine-learning papers of Cora, linked by citations",
-    GRAPH_DATA,
-    None,
-)
+CORA_ML = _public("cora-ml", "Machine-learning papers of Cora, linked by citations", GRAPH_DATA, None)

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from graphfcl.datasets.dataset import Dataset, require_files
+from graphfcl.datasets.dataset import Dataset
 from graphfcl.errors import InputError
 from graphfcl.graph import UNKNOWN, Graph, build_graph
 from graphfcl.graph.build import adjacency_from_edges
@@ -123,39 +123,26 @@ def read_graphsage(folder: Path, stem: str, name: str) -> Graph:
     return build_graph(adjacency, features, labels, node_ids=ids, name=name, where=str(feature_file), notes=notes)
 
 
-def _load_graphsage(folder: Path | None, _: dict[str, str]) -> Graph:
-    return read_graphsage(require_files(REDDIT, folder), "reddit", REDDIT.name)
-
-
-def _load_dgl(folder: Path | None, _: dict[str, str]) -> Graph:
-    data_file, graph_file = (require_files(REDDIT_DGL, folder) / name for name in REDDIT_DGL.files)
+def _load_dgl(folder: Path, _: dict[str, str]) -> Graph:
+    data_file, graph_file = (folder / name for name in REDDIT_DGL.files)
     data, links = read_arrays(data_file), read_arrays(graph_file)
-    for path, arrays, keys in (
-        (data_file, data, ("feature", "label")),
-        (graph_file, links, ("row", "col", "shape")),
-    ):
+    needed = (data_file, data, ("feature", "label")), (graph_file, links, ("row", "col", "shape"))
+    for path, arrays, keys in needed:
         missing = [key for key in keys if key not in arrays]
         if missing:
             raise InputError(f"{path} has no array {missing[0]!r}; it needs {', '.join(keys)}: download it again.")
     row, column, shape = links["row"], links["col"], links["shape"]
     if any(part.ndim != 1 or part.dtype.kind not in "iu" for part in (row, column, shape)) or row.size != column.size:
         raise InputError(f"{graph_file}: 'row', 'col' and 'shape' do not fit together: download it again.")
-    count = int(shape[0])
-    adjacency = adjacency_from_edges(row, column, None, count, str(graph_file))[0]
-    return build_graph(
-        adjacency,
-        data["feature"],
-        data["label"],
-        node_ids=data.get("node_ids"),
-        name=REDDIT_DGL.name,
-        where=str(data_file),
-    )
+    adjacency = adjacency_from_edges(row, column, None, int(shape[0]), str(graph_file))[0]
+    ids, where = data.get("node_ids"), str(data_file)
+    return build_graph(adjacency, data["feature"], data["label"], node_ids=ids, name=REDDIT_DGL.name, where=where)
 
 
 REDDIT = Dataset(
     "reddit",
     "Reddit posts by community, linked by common commenters (GraphSAGE's form)",
-    _load_graphsage,
+    lambda folder, _: read_graphsage(folder, "reddit", "reddit"),
     "the GraphSAGE project page (reddit.zip)",
     PROTOCOL,
     ("reddit-G.json", "reddit-feats.npy", "reddit-id_map.json", "reddit-class_map.json"),

@@ -7,7 +7,6 @@ rest of a text is common) or ``dense`` (a mean vector a class, plus noise).
 """
 
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import numpy as np
 from scipy import sparse
@@ -16,7 +15,10 @@ from graphfcl.datasets.dataset import Dataset, settings_from
 from graphfcl.errors import InputError
 from graphfcl.graph import Features, Graph, build_graph
 from graphfcl.graph.build import adjacency_from_edges
+from graphfcl.runtime.arrays import search_many
 from graphfcl.stream import Protocol
+
+ROUNDS = 20  # of drawing, until there are enough different pairs
 
 
 @dataclass(frozen=True)
@@ -67,18 +69,12 @@ REDDIT_SIZE = SyntheticSettings(
 def make_synthetic(settings: SyntheticSettings, name: str = "synthetic") -> Graph:
     """Draw the graph; the same settings give the same graph."""
     random = np.random.default_rng(settings.seed)
-    labels = _draw_labels(settings, random)
+    places = np.arange(settings.nodes)
+    labels = random.permutation(np.searchsorted(class_ends(settings), places, side="right"))
     low, high = _draw_edges(settings, labels, random)
     adjacency, _ = adjacency_from_edges(np.append(low, high), np.append(high, low), None, settings.nodes, name)
     features = draw_features(settings, labels, class_vectors(settings, random), random)
-    return build_graph(
-        adjacency,
-        features,
-        labels,
-        class_names=class_names(settings),
-        name=name,
-        where=name,
-    )
+    return build_graph(adjacency, features, labels, class_names=class_names(settings), name=name, where=name)
 
 
 def class_names(settings: SyntheticSettings) -> tuple[str, ...]:
@@ -86,10 +82,10 @@ def class_names(settings: SyntheticSettings) -> tuple[str, ...]:
     return tuple(f"class-{number:02d}" for number in range(settings.classes))
 
 
-def too_few_edges(settings: SyntheticSettings, found: int) -> InputError:
+def too_few_edges(settings: SyntheticSettings, drawn: int) -> InputError:
     """There are not so many pairs that can be drawn."""
     return InputError(
-        f"synthetic: only {found} of {settings.edges} edges were found among {settings.nodes} nodes in "
+        f"synthetic: only {drawn} of {settings.edges} edges were found among {settings.nodes} nodes in "
         f"{settings.classes} classes: ask for fewer edges, fewer classes or less homophily."
     )
 
@@ -104,8 +100,33 @@ def class_ends(settings: SyntheticSettings) -> np.ndarray:
     return np.minimum(ends, settings.nodes - steps[::-1])
 
 
-def _draw_labels(settings: SyntheticSettings, random: np.random.Generator) -> np.ndarray:
-    return random.permutation(np.searchsorted(class_ends(settings), np.arange(settings.nodes), side="right"))
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """Draws pairs of nodes. A node has a place among the nodes of its class, and the classes stand one after the other.
+
+    heights: (n + 1,) sums of the propensities of the places before. table: (n,) the node at each place.
+    """
+
+    settings: SyntheticSettings
+    heights: np.ndarray
+    table: np.ndarray
+
+    def block(self, random: np.random.Generator, size: int) -> tuple[np.ndarray, np.ndarray]:
+        """Up to ``size`` pairs of different nodes, the smaller first; a pair may come again."""
+        top, ends = self.heights[-1], class_ends(self.settings)
+        first = self._pick(random.random(size) * top)
+        inside = random.random(size) < self.settings.homophily
+        home = np.searchsorted(ends, first, side="right")
+        starts = np.concatenate([[0], ends[:-1]])
+        low = np.where(inside, self.heights[starts[home]], 0.0)
+        high = np.where(inside, self.heights[ends[home]], top)
+        second = self._pick(low + random.random(size) * (high - low))
+        different = first != second
+        one, other = self.table[first[different]], self.table[second[different]]
+        return np.minimum(one, other), np.maximum(one, other)
+
+    def _pick(self, heights: np.ndarray) -> np.ndarray:
+        return (search_many(self.heights, heights, side="right") - 1).clip(0, self.settings.nodes - 1)
 
 
 def _draw_edges(
@@ -114,24 +135,10 @@ def _draw_edges(
     """Exactly ``edges`` different pairs."""
     order = np.argsort(labels, kind="stable")
     propensity = random.pareto(2.5, settings.nodes) + 0.3
-    heights = np.concatenate([[0.0], np.cumsum(propensity[order])])
-    first_of_class = np.searchsorted(labels[order], np.arange(settings.classes + 1))
-    lower, upper = heights[first_of_class[:-1]], heights[first_of_class[1:]]
-
-    def pick(low: np.ndarray | float, high: np.ndarray | float, size: int) -> np.ndarray:
-        """Nodes by propensity, between two heights."""
-        drawn = low + random.random(size) * (np.asarray(high) - low)
-        return order[(np.searchsorted(heights, drawn, side="right") - 1).clip(0, settings.nodes - 1)]
-
+    pairs = Pairs(settings, np.concatenate([[0.0], np.cumsum(propensity[order])]), order)
     keys = np.zeros(0, dtype=np.int64)
-    for _ in range(20):
-        wanted = int((settings.edges - keys.size) * 1.1) + 16
-        first = pick(0.0, heights[-1], wanted)
-        inside = random.random(wanted) < settings.homophily
-        home = labels[first]
-        second = pick(np.where(inside, lower[home], 0.0), np.where(inside, upper[home], heights[-1]), wanted)
-        different = first != second
-        low, high = np.minimum(first, second)[different], np.maximum(first, second)[different]
+    for _ in range(ROUNDS):
+        low, high = pairs.block(random, int((settings.edges - keys.size) * 1.1) + 16)
         keys = np.union1d(keys, low * settings.nodes + high)
         if keys.size >= settings.edges:
             break
@@ -187,32 +194,28 @@ def _draw_dense(
 
 def synthetic_settings(name: str, options: dict[str, str]) -> SyntheticSettings:
     """The settings of ``synthetic`` or ``synthetic-reddit`` with some options."""
-    given = settings_from(SyntheticSettings, options, name)
+    settings = settings_from(SyntheticSettings, options, name)
     if name == "synthetic":
-        return given
-    return replace(REDDIT_SIZE, **{key: getattr(given, key) for key in options})
+        return settings
+    return replace(REDDIT_SIZE, **{key: getattr(settings, key) for key in options})
 
 
-def _load(_: Path | None, options: dict[str, str]) -> Graph:
-    return make_synthetic(synthetic_settings("synthetic", options))
-
-
-def _load_reddit_size(_: Path | None, options: dict[str, str]) -> Graph:
-    return make_synthetic(synthetic_settings("synthetic-reddit", options), "synthetic-reddit")
+def _load(name: str, options: dict[str, str]) -> Graph:
+    return make_synthetic(synthetic_settings(name, options), name)
 
 
 OPTIONS = tuple(SyntheticSettings.__dataclass_fields__)
 SYNTHETIC = Dataset(
     "synthetic",
     "a block model with planted words; sizes as options, e.g. synthetic:nodes=2000,classes=8",
-    _load,
+    lambda _, options: _load("synthetic", options),
     "made on the spot",
     options=OPTIONS,
 )
 SYNTHETIC_REDDIT = Dataset(
     "synthetic-reddit",
     "the same at Reddit's size: 232,965 nodes, 11.6 million edges, 602 dense features, 41 classes",
-    _load_reddit_size,
+    lambda _, options: _load("synthetic-reddit", options),
     "made on the spot",
     Protocol(base=11, pseudo_novel=10, novel=20, way=2, shot=3),
     options=OPTIONS,

@@ -54,7 +54,7 @@ class GraphFolder:
 
     rows: its edges and features alone, which is all that learners are handed. resources: what may be used to compute
     on it; None if it is only read. The other attributes are those of a :class:`~graphfcl.graph.graph.Graph`;
-    ``stored_values`` are all values of dense features.
+    ``stored_values`` are all values of dense features. source: what the folder was imported from.
     """
 
     def __init__(
@@ -71,7 +71,8 @@ class GraphFolder:
         self.node_count, self.edge_count = self.rows.node_count, self.rows.edge_count
         self.feature_count, self.sparse_features = self.rows.feature_count, self.rows.sparse_features
         self.weighted = self.rows.weighted
-        self.name, self.notes, self.cleaned = manifest.name, manifest.notes, manifest.cleaned
+        self.name, self.source = manifest.name, manifest.source
+        self.notes, self.cleaned = manifest.notes, manifest.cleaned
         self.class_names, self.integer_classes = manifest.class_names, manifest.integer_classes
         self.class_labels = tuple(class_label(name, self.integer_classes) for name in self.class_names)
         self.text = None if manifest.min_nodes is None else TextSettings(manifest.min_nodes, manifest.beside)
