@@ -6,6 +6,8 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -35,9 +37,10 @@ def test_the_command_that_goes_on(words: list[str], expected: str) -> None:
     assert how_to_go_on(words) == expected
 
 
-def started(words: list[str]) -> "subprocess.Popen[str]":
+@contextmanager
+def started(words: list[str]) -> Iterator["subprocess.Popen[str]"]:
     """A command in a process group of its own, which takes Ctrl-C as one in a terminal does."""
-    return subprocess.Popen(
+    process = subprocess.Popen(
         [sys.executable, "-m", "graphfcl", *words],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -45,21 +48,28 @@ def started(words: list[str]) -> "subprocess.Popen[str]":
         start_new_session=True,
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
+    try:
+        yield process
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
 
 
-def stopped_fit(model: Path) -> tuple[list[str], list[str]]:
+@pytest.fixture(scope="module")
+def stopped_fit(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[str], list[str]]:
     """Press Ctrl-C in a fit; what was typed, and the command that it says goes on."""
+    model = tmp_path_factory.mktemp("stopped") / "m"
     words = ["fit", "--graph", GRAPH, "--model", str(model), "--method", "proto-gcn", "--device", "cpu"]
     words += ["--set", "pretraining.epochs=100000", "--set", "pretraining.patience=100000"]
-    process = started(words)
-    deadline = time.monotonic() + 100
-    while not (model / "lock").exists():  # the folder is claimed: the fit has begun
-        assert time.monotonic() < deadline
-        assert process.poll() is None, process.communicate()
-        time.sleep(0.05)
-    time.sleep(0.5)
-    os.kill(process.pid, signal.SIGINT)
-    out, err = process.communicate(timeout=100)
+    with started(words) as process:
+        deadline = time.monotonic() + 100
+        while not (model / "lock").exists():  # the folder is claimed: the fit has begun
+            assert time.monotonic() < deadline
+            assert process.poll() is None, process.communicate()
+            time.sleep(0.05)
+        time.sleep(0.5)
+        os.kill(process.pid, signal.SIGINT)
+        out, err = process.communicate(timeout=100)
     # Python lets the signal end a process that was stopped while it imported; a shell calls both 130.
     assert process.returncode in (130, -signal.SIGINT), err
     assert out == ""
@@ -69,8 +79,8 @@ def stopped_fit(model: Path) -> tuple[list[str], list[str]]:
     return words, shlex.split(last.partition("`")[2].partition("`")[0])[1:]
 
 
-def test_a_fit_that_was_stopped_names_the_command_that_goes_on(tmp_path: Path) -> None:
-    words, again = stopped_fit(tmp_path / "m")
+def test_a_fit_that_was_stopped_names_the_command_that_goes_on(stopped_fit: tuple[list[str], list[str]]) -> None:
+    words, again = stopped_fit
     assert again == [*words, "--resume"]
 
 
@@ -92,31 +102,32 @@ def test_a_grid_that_was_stopped_leaves_no_process_and_no_traceback(tmp_path: Pa
     """A terminal sends Ctrl-C to the command and to its workers."""
     (tmp_path / "slow.toml").write_text(GRID)
     words = ["bench", str(tmp_path / "slow.toml"), "--device", "cpu", "--jobs", "2", "--out", str(tmp_path / "out")]
-    process = started(words)
-    deadline = time.monotonic() + 100
-    while len([*tmp_path.glob("out/state/*.lock")]) < 2:  # both cells are claimed
-        assert time.monotonic() < deadline
-        assert process.poll() is None, process.communicate()
-        time.sleep(0.05)
-    time.sleep(2)
-    os.killpg(process.pid, signal.SIGINT)
-    _, err = process.communicate(timeout=100)
-    assert process.returncode == 130, err
-    assert "Traceback" not in err
-    assert err.rstrip().splitlines()[-1] == f"stopped: go on where it was with `{shlex.join(['graphfcl', *words])}`."
-    while time.monotonic() < deadline:
-        try:
-            os.killpg(process.pid, 0)
-        except ProcessLookupError:
-            break
-        time.sleep(0.1)
-    else:
-        pytest.fail("a worker is still there")
+    with started(words) as process:
+        deadline = time.monotonic() + 100
+        while len([*tmp_path.glob("out/state/*.lock")]) < 2:  # both cells are claimed
+            assert time.monotonic() < deadline
+            assert process.poll() is None, process.communicate()
+            time.sleep(0.05)
+        time.sleep(2)
+        os.killpg(process.pid, signal.SIGINT)
+        _, err = process.communicate(timeout=100)
+        assert process.returncode == 130, err
+        assert "Traceback" not in err
+        last = err.rstrip().splitlines()[-1]
+        assert last == f"stopped: go on where it was with `{shlex.join(['graphfcl', *words])}`."
+        while time.monotonic() < deadline:
+            try:
+                os.killpg(process.pid, 0)
+            except ProcessLookupError:
+                break
+            time.sleep(0.1)
+        else:
+            pytest.fail("a worker is still there")
 
 
 @pytest.mark.long
-def test_that_command_goes_on(tmp_path: Path) -> None:
-    _, again = stopped_fit(tmp_path / "m")
+def test_that_command_goes_on(stopped_fit: tuple[list[str], list[str]]) -> None:
+    again = list(stopped_fit[1])
     again[again.index("pretraining.epochs=100000")] = "pretraining.epochs=2"  # nobody waits for the other fit
     done = subprocess.run([sys.executable, "-m", "graphfcl", *again], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

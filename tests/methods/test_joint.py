@@ -100,7 +100,11 @@ def test_of_equal_trunks_the_first_is_taken_and_one_that_was_not_asked_for_never
     assert retraining.trunk == "ridge"
 
 
-@pytest.mark.parametrize("trunks", [TRUNKS, ("features",), ("wide-gcn", "ridge")], ids=" ".join)
+@pytest.mark.parametrize(
+    "trunks",
+    [*(pytest.param(trunks, marks=pytest.mark.long) for trunks in (TRUNKS, ("features",))), ("wide-gcn", "ridge")],
+    ids=" ".join,
+)
 def test_interrupted_at_any_checkpoint_it_ends_the_same(stream: Stream, trunks: tuple[str, ...]) -> None:
     states = Checkpoints()
     whole = find_method("joint").make({**QUICK, "trunks": trunks}, seed=0)

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from scripts.code_size import Executed, Modules, code_lines, episode_figure, executed, imports_of_tests
 
 ROOT = Path(__file__).parents[2]
@@ -62,11 +64,20 @@ def test_executed_files_are_counted() -> None:
     assert Executed().files == set()
 
 
-def test_the_episode_and_the_package_are_measured() -> None:
-    assert 3 < episode_figure() < 40
-    modules = Modules(ROOT / "src")
+@pytest.fixture(scope="module")
+def modules() -> Modules:
+    """All modules of the package."""
+    return Modules(ROOT / "src")
+
+
+def test_the_package_is_measured(modules: Modules) -> None:
     assert 20 < len(modules.closure("graphfcl.methods.icarl")) < len(modules.paths)
 
 
-def test_icarl_is_understood_from_few_files() -> None:
-    assert len(Modules(ROOT / "src").closure("graphfcl.methods.icarl")) <= 60
+@pytest.mark.long
+def test_an_episode_is_measured() -> None:
+    assert 3 < episode_figure() < 40
+
+
+def test_icarl_is_understood_from_few_files(modules: Modules) -> None:
+    assert len(modules.closure("graphfcl.methods.icarl")) <= 60

@@ -61,7 +61,10 @@ def _probabilities(scores: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize("how", some_first(sorted(HOW), ["chosen"]))
-@pytest.mark.parametrize(("name", "weighted"), [(WORDS, False), (NUMBERS, True), (WORDS, True)])
+@pytest.mark.parametrize(
+    ("name", "weighted"),
+    [(NUMBERS, True), *(pytest.param(WORDS, each, marks=pytest.mark.long) for each in (False, True))],
+)
 @pytest.mark.parametrize("encoder", ["none", "hops"])
 def test_probabilities_agree(tmp_path: Path, encoder: str, name: str, weighted: bool, how: str) -> None:
     changes = {**HOW[how], "encoder_input": encoder}
