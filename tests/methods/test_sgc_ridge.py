@@ -213,7 +213,7 @@ def test_penalty_and_hop_weight_are_those_that_validation_sessions_like_best() -
             labels = torch.tensor(np.concatenate([validation.train[1], few[1]]))
             found = weights_by_loop(vectors[rows], labels, how[0], np.repeat([1.0, how[1]], 24))
             assert found.shape[1] == validation.class_count
-            return (vectors[visible.rows(validation.asked[0])].double().numpy() @ found).argmax(axis=1)
+            return (vectors[visible.rows(validation.queries[0])].double().numpy() @ found).argmax(axis=1)
 
         scores.append(np.mean([validation.only(draw).score(predict) for draw in range(STEP_DRAWS)]))
     assert len(set(scores)) > 2

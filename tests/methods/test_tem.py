@@ -199,7 +199,7 @@ def test_penalties_are_those_that_validation_likes_best() -> None:
             known = np.concatenate([train[kept], few[0]])
             points, columns = vectors(learner, visible.loaded(), known), np.concatenate([labels[kept], few[1]])
             head = head_by_loop(points, columns, validation.class_count, penalty)
-            return (vectors(learner, visible.loaded(), validation.asked[0]) @ head).argmax(axis=1)
+            return (vectors(learner, visible.loaded(), validation.queries[0]) @ head).argmax(axis=1)
 
         scores.append(np.mean([validation.only(draw).score(predict) for draw in range(STEP_DRAWS)]))
     assert learner.chosen()["session_penalty"] == candidates[int(np.argmax(scores))]

@@ -91,8 +91,8 @@ class CecNetwork(PrototypeNetwork):
 
     def logits(self, queries: torch.Tensor, prototypes: torch.Tensor) -> torch.Tensor:
         """(q, C): temperature · cos of the tokens."""
-        classes, asked = self.attention(prototypes, queries)
-        return self.temperature * (unit(classes) * unit(asked)[:, None]).sum(dim=2)
+        classes, tokens = self.attention(prototypes, queries)
+        return self.temperature * (unit(classes) * unit(tokens)[:, None]).sum(dim=2)
 
     @torch.no_grad()
     def scores(self, values: torch.Tensor, prototypes: torch.Tensor) -> torch.Tensor:

@@ -86,7 +86,7 @@ class Fecam(ClosedFormLearner):
     settings: FecamSettings
     choices: ClassVar[dict[str, str]] = {"shrinkage": "shrinkages", "share": "shares"}
 
-    def _nobody(self, size: int) -> ClassMoments:
+    def _empty(self, size: int) -> ClassMoments:
         return ClassMoments.empty(size, self.device)
 
     def _points(self, vectors: torch.Tensor) -> torch.Tensor:
@@ -98,9 +98,9 @@ class Fecam(ClosedFormLearner):
             return candidates
         return [{**each, "share": 0.0} for each in candidates if each["share"] == candidates[0]["share"]]
 
-    def _head(self, known: ClassMoments, inputs: NodeTables, many: int, choice: Choice) -> Tensors:  # noqa: ARG002
-        means, covariances = known.means(), known.covariances()
-        weights = similarity_weights(means, many, self.settings.temperature, known.counts)
+    def _head(self, statistics: ClassMoments, inputs: NodeTables, many: int, choice: Choice) -> Tensors:  # noqa: ARG002
+        means, covariances = statistics.means(), statistics.covariances()
+        weights = similarity_weights(means, many, self.settings.temperature, statistics.counts)
         if self.settings.calibrated:
             lent = torch.einsum("cb,bij->cij", weights, covariances[:many])
             covariances = torch.cat([covariances[:many], covariances[many:] + lent])

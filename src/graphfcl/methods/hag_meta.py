@@ -90,7 +90,7 @@ class HagMetaNetwork(PrototypeNetwork):
         labels, task_of_class = episode.query_classes, episode.task_of_class
         if self.tla is None:
             return self.weighted_loss(distances, labels, prototypes.new_zeros(len(prototypes)), shares)
-        task_weights = self.tla(prototypes, episode.tasks, episode.base_count, episode.shape[0])
+        task_weights = self.tla(prototypes, episode.tasks, episode.host.base_count, len(episode.tasks))
         weights = class_weights(task_weights, task_of_class)
         if not self.hard:
             return self.weighted_loss(distances, labels, weights, shares)
@@ -258,19 +258,19 @@ class HagMeta(EpisodicLearner):
             self.tasks.append(list(range(count - len(session.new_classes), count)))
         super()._learn(session, inputs)
         if isinstance(session, PaperSession):
-            queries, known = (session.queries, session.query_labels), self._known_classes(self.tasks)
-            episode = known.with_queries(queries, self.settings.base_supports, self.random)
+            queries, classes = (session.queries, session.query_labels), self._known_classes(self.tasks)
+            episode = classes.with_queries(queries, self.settings.base_supports, self.random)
             loss = self.meta.step(inputs, episode, self.meta.new_optimiser(self.fine_tuning.rate))
             check_finite(loss, "the gradient step of session", session.number)
         else:
             self._fine_tune(inputs, self._known_classes(self.tasks), *self.fine_tuning.choice)
 
-    def _fine_tune(self, inputs: GraphInputs, known: KnownClasses, *choice: Any) -> None:
+    def _fine_tune(self, inputs: GraphInputs, classes: KnownClasses, *choice: Any) -> None:
         """The same loss as in an episode, averaged by class."""
         steps, rate = choice
 
         def loss() -> torch.Tensor:
-            episode = known.sample(self.settings.base_supports, self.settings.queries, self.random)
+            episode = classes.sample(self.settings.base_supports, self.settings.queries, self.random)
             return self._episode_loss(inputs, episode, by_class=True)
 
         take_steps(self.meta.new_optimiser(rate), steps, loss)

@@ -49,10 +49,10 @@ def one_hot_losses(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
 
 def distillation_targets(before: torch.Tensor, labels: torch.Tensor, count: int) -> torch.Tensor:
     """(n, count): sigmoids of the old logits for the old classes, one-hot for the new ones."""
-    known = before.shape[1]
+    old = before.shape[1]
     targets = torch.zeros(len(before), count, dtype=before.dtype, device=before.device)
     targets.scatter_(1, labels[:, None], 1.0)
-    targets[:, :known] = torch.sigmoid(before)
+    targets[:, :old] = torch.sigmoid(before)
     return targets
 
 

@@ -274,13 +274,13 @@ class Joint(EncoderLearner):
         """Fit the ridge with the best penalty and hop weight; its balanced accuracy."""
         vectors, count, best = self._vectors("ridge", inputs, None), len(self.classes_), -1.0
         sums = self._ridge_sums(train, inputs, vectors)
-        asked = vectors[inputs.visible.rows(validation[0])].float()
+        queries = vectors[inputs.visible.rows(validation[0])].float()
         for penalty, hop_weight in product(self.settings.penalties, self.settings.hop_weights):
             try:
                 weights = sums.solve(penalty, self.blocks.weighted(1.0, hop_weight))
             except DivergenceError:
                 continue
-            predicted = (asked @ weights.float()).argmax(dim=1).cpu().numpy()
+            predicted = (queries @ weights.float()).argmax(dim=1).cpu().numpy()
             accuracy = balanced_accuracy(confusion_matrix(validation[1], predicted, count))
             if accuracy > best:
                 best, self.retraining.ridge = accuracy, (penalty, hop_weight)

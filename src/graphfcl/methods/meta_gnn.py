@@ -142,7 +142,7 @@ class MetaGnn(EpisodicLearner):
 
     def _episode_loss(self, inputs: GraphInputs, episode: Episode, *, by_class: bool = False) -> torch.Tensor:  # noqa: ARG002
         encoder, chosen = self.network.encoder, self.settings
-        labels, asked = (tensor_of(each, self.device) for each in (episode.support_classes, episode.query_classes))
+        labels, targets = (tensor_of(each, self.device) for each in (episode.support_classes, episode.query_classes))
         supports, queries = (
             encoder.rows(inputs, inputs.visible.rows(nodes)) for nodes in (episode.supports, episode.queries)
         )
@@ -150,7 +150,7 @@ class MetaGnn(EpisodicLearner):
         step = Step(encoder, supports, labels, chosen.inner_rate, differentiable=not chosen.first_order)
         weights, head = step.repeat(dict(encoder.named_parameters()), head, chosen.inner_steps)
         logits = functional_call(encoder, weights, (queries, self.generator)) @ head[0] + head[1]
-        return nn.functional.cross_entropy(logits, asked)
+        return nn.functional.cross_entropy(logits, targets)
 
     def _validate(self, inputs: GraphInputs, validation: ValidationSessions) -> float:
         embedding, chosen = self.network.node_embeddings(inputs), self.settings
@@ -165,13 +165,13 @@ class MetaGnn(EpisodicLearner):
     ) -> float:
         """The score after the last session of a draw with so many steps."""
         supports = last = no_labels()
-        for known in draw.sessions():
-            supports, new = known.supports, np.isin(known.supports[1], known.tasks[-1])
+        for classes in draw.sessions():
+            supports, new = classes.supports, np.isin(classes.supports[1], classes.tasks[-1])
             last = select_labelled(supports, new)
         prototypes = self.network.prototypes(embedding, draw.train, supports, draw.class_count)
         weights, head = self._adapt(inputs, prototypes, last, steps if last[0].size else 0, rate)
         predicted = self._logits(inputs, weights, head).argmax(dim=1).cpu().numpy()
-        return draw.score_of(predicted[inputs.visible.rows(draw.asked[0])])
+        return draw.score_of(predicted[inputs.visible.rows(draw.queries[0])])
 
     def _chooses(self, base: BaseSession) -> bool:  # noqa: ARG002
         return not self.fine_tuning.is_fixed

@@ -116,22 +116,22 @@ class Ranpac(ClosedFormLearner):
 
     # The ridge
 
-    def _nobody(self, size: int) -> RidgeSums:
+    def _empty(self, size: int) -> RidgeSums:
         return RidgeSums.empty(self.settings.width if size else 0, self.device, balanced=self._balanced)
 
-    def _reweighted(self, known: RidgeSums, earlier: Parts, counts: torch.Tensor) -> RidgeSums:
-        return known.reweighted(earlier, counts)
+    def _reweighted(self, statistics: RidgeSums, earlier: Parts, counts: torch.Tensor) -> RidgeSums:
+        return statistics.reweighted(earlier, counts)
 
     def _candidates(self) -> list[Choice]:
         if self._balanced or self.settings.penalty is not None:
             return super()._candidates()
         return [{"penalty": penalty} for penalty in RELEASED_PENALTIES]
 
-    def _head(self, known: RidgeSums, inputs: NodeTables, many: int, choice: Choice) -> Tensors:  # noqa: ARG002
+    def _head(self, statistics: RidgeSums, inputs: NodeTables, many: int, choice: Choice) -> Tensors:  # noqa: ARG002
         penalty = choice["penalty"]
         if not self._balanced:
-            penalty = penalty / max(float(known.gram.diagonal().mean()), 1e-300)  # solve() multiplies by it
-        weights = known.solve(penalty, torch.ones(self.settings.width, dtype=torch.float64, device=self.device))
+            penalty = penalty / max(float(statistics.gram.diagonal().mean()), 1e-300)  # solve() multiplies by it
+        weights = statistics.solve(penalty, torch.ones(self.settings.width, dtype=torch.float64, device=self.device))
         return {"projection": self.projection, "centre": self.centre, "weights": weights.float()}
 
     @staticmethod
@@ -142,22 +142,22 @@ class Ranpac(ClosedFormLearner):
     # The penalty of the released form
 
     def _choose(
-        self, known: RidgeSums, inputs: NodeTables, validation: ValidationSessions, progress: Progress
+        self, statistics: RidgeSums, inputs: NodeTables, validation: ValidationSessions, progress: Progress
     ) -> Choice:
         candidates = self._candidates()
         if self._balanced or len(candidates) == 1:
-            return super()._choose(known, inputs, validation, progress)
+            return super()._choose(statistics, inputs, validation, progress)
         nodes, columns = validation.train
         left_out = drawn_fifth(nodes.size, self.seed)
-        kept, nobody = (nodes[~left_out], columns[~left_out]), self._nobody(self._width)
-        sums = self._with(nobody, inputs, kept, validation.known_count)
-        asked = self._rows(inputs, nodes[left_out])
+        kept, empty = (nodes[~left_out], columns[~left_out]), self._empty(self._width)
+        sums = self._with(empty, inputs, kept, validation.known_count)
+        queries = self._rows(inputs, nodes[left_out])
         wanted = torch.nn.functional.one_hot(torch.tensor(columns[left_out]), validation.known_count).to(self.device)
         errors = []
         for choice in candidates:
             try:
                 head = self._solved(sums, inputs, 0, choice)
-                scores = self._scores(asked, {**head, "counts": torch.ones_like(sums.counts)})
+                scores = self._scores(queries, {**head, "counts": torch.ones_like(sums.counts)})
                 errors.append(float(((scores - wanted) ** 2).mean()))
             except DivergenceError:
                 errors.append(float("inf"))

@@ -173,22 +173,22 @@ def as_tuples(value: Any) -> Any:
 
 
 def _rows(settings: Any, prefix: str) -> list[SettingRow]:
-    hints, said = get_type_hints(type(settings)), explanations(type(settings))
+    hints, texts = get_type_hints(type(settings)), explanations(type(settings))
     rows = []
     for field in fields(settings):
         value = getattr(settings, field.name)
         if is_dataclass(value):
             rows += _rows(value, f"{prefix}{field.name}.")
         else:
-            kind, text = _kind(_options(hints[field.name])), said.get(field.name, "")
+            kind, text = _kind(_options(hints[field.name])), texts.get(field.name, "")
             rows.append(SettingRow(f"{prefix}{field.name}", str(value).lower(), kind, text))
     return rows
 
 
 def _changed(settings: Any, path: list[str], value: Any, where: str) -> Any:
-    known = [field.name for field in fields(settings)]
-    if path[0] not in known:
-        hint = did_you_mean(path[0], known) if known else "it has none."
+    names = [field.name for field in fields(settings)]
+    if path[0] not in names:
+        hint = did_you_mean(path[0], names) if names else "it has none."
         raise InputError(f"{where} has no setting {path[0]!r}: {hint}")
     inner = getattr(settings, path[0])
     if len(path) > 1:

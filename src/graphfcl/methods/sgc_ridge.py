@@ -62,14 +62,14 @@ class SgcRidge(ClosedFormLearner):
     def _weights(self) -> tuple[float, float]:
         return 1.0, 1.0  # sums are kept without a, which is put into W
 
-    def _nobody(self, size: int) -> RidgeSums:
+    def _empty(self, size: int) -> RidgeSums:
         return RidgeSums.empty(size, self.device)
 
-    def _reweighted(self, known: RidgeSums, earlier: Parts, counts: torch.Tensor) -> RidgeSums:
-        return known.reweighted(earlier, counts)
+    def _reweighted(self, statistics: RidgeSums, earlier: Parts, counts: torch.Tensor) -> RidgeSums:
+        return statistics.reweighted(earlier, counts)
 
-    def _head(self, known: RidgeSums, inputs: NodeTables, many: int, choice: Choice) -> Tensors:  # noqa: ARG002
-        weights = known.solve(choice["penalty"], self.blocks.weighted(1.0, choice["hop_weight"]))
+    def _head(self, statistics: RidgeSums, inputs: NodeTables, many: int, choice: Choice) -> Tensors:  # noqa: ARG002
+        weights = statistics.solve(choice["penalty"], self.blocks.weighted(1.0, choice["hop_weight"]))
         return {"weights": weights.float()}
 
     @staticmethod

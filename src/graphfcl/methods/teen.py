@@ -51,13 +51,13 @@ class Teen(ClosedFormLearner):
     settings: TeenSettings
     choices: ClassVar[dict[str, str]] = {"share": "shares"}
 
-    def _nobody(self, size: int) -> ClassSums:
+    def _empty(self, size: int) -> ClassSums:
         return ClassSums.empty(size, self.device)
 
-    def _head(self, known: ClassSums, inputs: NodeTables, many: int, choice: Choice) -> Tensors:  # noqa: ARG002
+    def _head(self, statistics: ClassSums, inputs: NodeTables, many: int, choice: Choice) -> Tensors:  # noqa: ARG002
         """prototypes: (C, D) p_c at unit length."""
-        means = known.means()
-        weights = similarity_weights(means, many, self.settings.temperature, known.counts)
+        means = statistics.means()
+        weights = similarity_weights(means, many, self.settings.temperature, statistics.counts)
         return {"prototypes": calibrated_prototypes(means, weights, choice["share"]).float()}
 
     @staticmethod

@@ -126,7 +126,7 @@ class Tem(ClosedFormLearner):
 
     def __init__(self, settings: Any = None, *, seed: int = 0, device: str | torch.device = "cpu") -> None:
         super().__init__(settings, seed=seed, device=device)
-        self.memory = self._nobody(0)
+        self.memory = self._empty(0)
 
     def _weights(self) -> tuple[float, float]:
         return float(self.settings.own), self.settings.hop_weight
@@ -141,19 +141,19 @@ class Tem(ClosedFormLearner):
 
     # The memory, in place of statistics
 
-    def _nobody(self, size: int) -> TemMemory:  # noqa: ARG002
+    def _empty(self, size: int) -> TemMemory:  # noqa: ARG002
         return TemMemory(self.settings.budget, self.seed)
 
     @property
-    def _known(self) -> TemMemory:
+    def _statistics(self) -> TemMemory:
         return self.memory
 
-    def _hold(self, known: TemMemory) -> None:
-        self.memory = known
+    def _hold(self, statistics: TemMemory) -> None:
+        self.memory = statistics
 
-    def _with(self, known: TemMemory, inputs: NodeTables, labelled: Labelled, count: int = 0) -> TemMemory:
+    def _with(self, statistics: TemMemory, inputs: NodeTables, labelled: Labelled, count: int = 0) -> TemMemory:
         vectors = self._rows(inputs, labelled[0]) if self.track == "isolated" else None
-        return known.plus(labelled, cover(inputs.visible, labelled[0]), vectors, count)
+        return statistics.plus(labelled, cover(inputs.visible, labelled[0]), vectors, count)
 
     # Session 0
 
@@ -161,10 +161,10 @@ class Tem(ClosedFormLearner):
         super()._train(base, inputs, progress)
         fixed, best = self.settings.first_penalty, -1.0
         candidates = self.settings.penalties if fixed is None else (fixed,)
-        asked = self._rows(inputs, base.validation)
+        queries = self._rows(inputs, base.validation)
         for place, penalty in enumerate(candidates):
             head = self._trained_on((base.train, base.train_labels), inputs, penalty)
-            predicted = self._scores(asked, head).argmax(dim=1).cpu().numpy()
+            predicted = self._scores(queries, head).argmax(dim=1).cpu().numpy()
             score = balanced_accuracy(confusion_matrix(base.validation_labels, predicted, len(base.classes)))
             if score > best:
                 best, self.choice, self.memory.head = score, {**self.choice, "first_penalty": penalty}, head
@@ -185,9 +185,9 @@ class Tem(ClosedFormLearner):
     def _train_on_memory(self, inputs: NodeTables) -> None:
         self.memory.head = self._solved(self.memory, inputs, self.sizes.many, self.choice)
 
-    def _head(self, known: TemMemory, inputs: NodeTables, many: int, choice: Choice) -> Tensors:  # noqa: ARG002
-        embeddings = known.points(lambda nodes: self._rows(inputs, nodes))
-        return self._trained(embeddings, known.labels, known.class_count, choice["session_penalty"])
+    def _head(self, statistics: TemMemory, inputs: NodeTables, many: int, choice: Choice) -> Tensors:  # noqa: ARG002
+        embeddings = statistics.points(lambda nodes: self._rows(inputs, nodes))
+        return self._trained(embeddings, statistics.labels, statistics.class_count, choice["session_penalty"])
 
     @staticmethod
     def answers(vectors: torch.Tensor, head: Tensors) -> torch.Tensor:

@@ -47,7 +47,7 @@ def test_the_candidate_is_the_one_that_validation_sessions_like_best(name: str) 
             copy = fitted(name, reduced, **choice, **fixed)
             for session in sessions:
                 copy.learn(session)
-            found.append(alone.score_of(copy.scores(base.visible_graph, alone.asked[0]).argmax(axis=1)))
+            found.append(alone.score_of(copy.scores(base.visible_graph, alone.queries[0]).argmax(axis=1)))
         scores.append(np.mean(found))
     assert len(set(scores)) > 1
     assert learner.chosen() == candidates[int(np.argmax(scores))]

@@ -95,7 +95,7 @@ def test_scores_are_those_of_a_plain_version(tmp_path: Path, scores: list[np.nda
     validation = replace(
         validation,
         train=choosing.some_of_each_class(validation.train, 40, 1),
-        asked=choosing.some_of_each_class(validation.asked, 40, 1),
+        queries=choosing.some_of_each_class(validation.queries, 40, 1),
     )
     sample = choosing.sampled_nodes(np.arange(NODES), 1)
     assert sample.size == 400
@@ -135,7 +135,7 @@ def plain_score(
         members += [points[row[row >= 0]] for row in supports]
         logits = 30 * points @ moved(members, points[sample], len(points) / len(sample)).T
         posterior = listened(adjacency, hop, logits, how)
-        found.append(validation.score_of(posterior.argmax(axis=1)[validation.asked[0]]))
+        found.append(validation.score_of(posterior.argmax(axis=1)[validation.queries[0]]))
     return float(np.mean(found))
 
 

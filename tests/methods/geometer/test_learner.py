@@ -7,9 +7,8 @@ import pytest
 import torch
 
 from graphfcl import InputError, Protocol, Stream, find_method, load_dataset, make_stream
-from graphfcl.methods.geometer.learner import Geometer, Teacher, proximity
+from graphfcl.methods.geometer.learner import Geometer, SessionClasses, Teacher, proximity
 from graphfcl.methods.geometer.network import memorability, separability, uniformity
-from graphfcl.methods.geometer.sampling import SessionClasses
 from graphfcl.methods.learner import join_labelled
 from graphfcl.nn import GraphInputs
 from tests.golden.samples import SHORT

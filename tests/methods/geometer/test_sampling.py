@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from graphfcl.methods.geometer.sampling import BiasedSampler, SessionClasses
+from graphfcl.methods.geometer.learner import BiasedSampler, SessionClasses
 from graphfcl.methods.shared.episodes import NodePools
 
 SIZES = np.array([300, 60, 7, 5, 5, 2, 1])  # labelled nodes of each class

@@ -162,7 +162,7 @@ def test_steps_are_chosen_in_validation_sessions_of_base_classes(monkeypatch: py
             logits, learned = logits_after(draw, *steps)
             tried.append(steps[0])
             assert columns[0] == len(stream.base.base_classes), "a table that knows the base classes alone"
-            return (100.0 * torch.eye(logits.shape[1])[validation.asked[1]] if steps[0] == 2 else logits), learned
+            return (100.0 * torch.eye(logits.shape[1])[validation.queries[1]] if steps[0] == 2 else logits), learned
 
         choose(learner, validation, perfect_with_two_steps, progress)
 

@@ -17,7 +17,7 @@ def stream() -> Stream:
 def test_calling_every_node_new_is_worth_nothing(stream: Stream) -> None:
     validation = ValidationSessions.draw(stream.base, 0)
     assert validation.has_new_classes
-    nodes, labels = validation.asked
+    nodes, labels = validation.queries
     new = np.full(nodes.size, validation.known_count)
     assert validation.score(lambda *_: new) < 0.01
     assert validation.score(lambda *_: labels) == pytest.approx(1.0)
@@ -59,7 +59,7 @@ def test_any_learner_can_be_evaluated_on_that_stream(stream: Stream) -> None:
     learner.fit(reduced)
     for session in sessions:
         learner.learn(session)
-    nodes, _ = validation.asked
+    nodes, _ = validation.queries
     found = learner.scores(stream.base.visible_graph, nodes).argmax(axis=1)
     assert validation.only(0).score(lambda *_: found) > 2 / validation.class_count
 

@@ -125,7 +125,7 @@ def _score(
     how: Neighbourhood,
 ) -> float:
     """The mean score of some draws of validation sessions."""
-    scores, queries = [], tables.visible.rows(validation.asked[0])
+    scores, queries = [], tables.visible.rows(validation.queries[0])
     for draw in range(_draw_count(validation)):
         alone = validation.only(draw)
         *_, last = alone.sessions()
@@ -146,8 +146,8 @@ def _sampled_scores(
     seed: int,
 ) -> Iterator[tuple[list[int], list[float]]]:
     """Places of some candidates and their scores on a sample; far behind, that without neighbours counts for all."""
-    train, asked = (some_of_each_class(part, MOST_NODES, seed) for part in (validation.train, validation.asked))
-    validation = replace(validation, train=train, asked=asked)
+    train, asked = (some_of_each_class(part, MOST_NODES, seed) for part in (validation.train, validation.queries))
+    validation = replace(validation, train=train, queries=asked)
     alone: dict[Group, float] = {}  # scores without neighbours
     grouped = _grouped(candidates)
     for hops in sorted({group[0] for group in grouped}):
@@ -195,7 +195,7 @@ class _SampledTrial:
 
     def scores(self, candidates: list[Neighbourhood]) -> list[float]:
         """Of some with the same weight of the features around. They are stored: a run that goes on reads them."""
-        settings, (nodes, labels), (asked, classes) = self.settings, self.validation.train, self.validation.asked
+        settings, (nodes, labels), (asked, classes) = self.settings, self.validation.train, self.validation.queries
         drawn = {f"supports {number}": each for number, each in enumerate(self.validation.supports)}
         stored = self.tables.remember(
             "choice",
@@ -217,7 +217,7 @@ class _SampledTrial:
             if how.uses_posteriors:
                 logits = _logits_table(blocks, frame, draws) if logits is None else logits
                 table = with_neighbours(self.tables, logits, how, draws=count)
-                posterior = table.rows_at(self.tables.visible.rows(self.validation.asked[0]))
+                posterior = table.rows_at(self.tables.visible.rows(self.validation.queries[0]))
                 table.remove()
             else:
                 posterior = draws.logits(self._points(self._rows.asked, blocks, frame))
@@ -264,7 +264,7 @@ class _SampledTrial:
     def _rows(self) -> _SampledRows:
         """Rows that lie anywhere take a pass over the tables, so all are read in one."""
         nodes = sampled_nodes(self.tables.visible.nodes, self.seed)
-        lists = (self.validation.train[0], self.validation.asked[0], self._supports, nodes)
+        lists = (self.validation.train[0], self.validation.queries[0], self._supports, nodes)
         rows = self.tables.visible.rows(np.concatenate(lists))
         self.tables.require(_held(rows.size, self.blocks.table.columns))
         return _SampledRows(*self.blocks.table.rows_at(rows).split([each.size for each in lists]))
@@ -298,7 +298,7 @@ def held_by_choice(base: BaseSession, tables: NodeTables, rank: int, settings: A
     validation = ValidationSessions.draw(all_held_out(base), seed)
     if len(settings.neighbourhoods()) == 1 or not validation.has_new_classes:
         return _held(0, 0)
-    labelled = (count_of_each_class(part[1], MOST_NODES) for part in (validation.train, validation.asked))
+    labelled = (count_of_each_class(part[1], MOST_NODES) for part in (validation.train, validation.queries))
     rows = sum(labelled) + _supports_of(validation).size + min(SAMPLE, tables.node_count)
     return _held(rows, 2 * trial_columns(rank, settings, sampled=True))
 

@@ -29,9 +29,9 @@ from graphfcl.stream.sessions import BaseSession, Session
 CHUNK = 1024  # nodes that are scored at a time
 FEW = 20_480  # labelled nodes whose vectors are read at a time
 NEAR = 1024  # nodes whose neighbourhoods are read rather than blocks of a table
-MOST_ASKED = 100_000  # validation nodes above which some of each class are drawn to choose by
+MOST_QUERIES = 100_000  # validation nodes above which some of each class are drawn to choose by
 MOST_OF_CLASS = 2000
-BYTES_OF_ASKED = 2  # of a number of an embedding
+BYTES_OF_QUERY = 2  # of a number of an embedding
 BYTES_OF_LABELLED = 6  # of one that is kept, joined with others and gathered
 COPIES = 10  # of stored statistics: whole matrices of two of them, a scaled one, its factor and what solves it
 
@@ -63,7 +63,7 @@ class ClosedFormLearner(EncoderLearner):
     n(·): minus the mean over session 0's visible graph, then of unit length. Between graph and vector stands the
     *embedding*, which is what is kept of a graph: z without weights, and of propagated features in 16 bits.
 
-    A method defines the weights (:meth:`_weights`), which statistics it keeps (:meth:`_nobody`, of the points
+    A method defines the weights (:meth:`_weights`), which statistics it keeps (:meth:`_empty`, of the points
     :meth:`_points`), what it computes from them before the first scores (:meth:`_head`) and how that scores vectors
     (:meth:`answers`). What its settings do not fix (:meth:`_candidates`) validation sessions choose, in which all
     pseudo-novel classes arrive at once. Neither kind of vector has seen a label of theirs: the encoder is pre-trained
@@ -82,23 +82,23 @@ class ClosedFormLearner(EncoderLearner):
     def __init__(self, settings: Any = None, *, seed: int = 0, device: str | torch.device = "cpu") -> None:
         super().__init__(settings, seed=seed, device=device)
         self.blocks = UntrainedBlocks()
-        self.memory = ClassStatistics(self._nobody(0))
+        self.memory = ClassStatistics(self._empty(0))
         self.choice: Choice = self._candidates()[0]
         self.last_tables: LastTables = LastTables()
 
     # What a method defines
 
     @abstractmethod
-    def _nobody(self, size: int) -> Any:
+    def _empty(self, size: int) -> Any:
         """Statistics of no class, for vectors of ``size`` columns."""
 
     def _points(self, vectors: torch.Tensor) -> torch.Tensor:
         """(r, P) what statistics are sums of."""
         return vectors
 
-    def _reweighted(self, known: Any, earlier: Parts, counts: torch.Tensor) -> Any:  # noqa: ARG002
+    def _reweighted(self, statistics: Any, earlier: Parts, counts: torch.Tensor) -> Any:  # noqa: ARG002
         """Statistics in which earlier labelled vectors weigh as in classes of so many labels (``counts``)."""
-        return known
+        return statistics
 
     def _candidates(self) -> list[Choice]:
         """What may be chosen, the default first: all of the settings that ``choices`` names and that are not fixed."""
@@ -107,7 +107,7 @@ class ClosedFormLearner(EncoderLearner):
         return [dict(zip(self.choices, each, strict=True)) for each in product(*values)]
 
     @abstractmethod
-    def _head(self, known: Any, inputs: NodeTables, many: int, choice: Choice) -> Tensors:
+    def _head(self, statistics: Any, inputs: NodeTables, many: int, choice: Choice) -> Tensors:
         """What classes are scored by; the first ``many`` are those of session 0, all others have few labels."""
 
     @staticmethod
@@ -130,11 +130,11 @@ class ClosedFormLearner(EncoderLearner):
         return self.settings.margin
 
     @property
-    def _known(self) -> Any:
+    def _statistics(self) -> Any:
         return self.memory.now
 
-    def _hold(self, known: Any) -> None:
-        self.memory.hold(known)
+    def _hold(self, statistics: Any) -> None:
+        self.memory.hold(statistics)
 
     def parts(self) -> tuple[Part, ...]:
         return (*super().parts(), self.blocks, OwnAttributes(self, "choice"))
@@ -176,41 +176,41 @@ class ClosedFormLearner(EncoderLearner):
     def _train(self, base: BaseSession, inputs: NodeTables, progress: Progress) -> None:
         inputs.watch(progress)
         validation = ValidationSessions.draw(all_held_out(base), self.seed)
-        if validation.asked[0].size > MOST_ASKED:
-            validation = validation.asking(some_of_each_class(validation.asked, MOST_OF_CLASS, self.seed))
+        if validation.queries[0].size > MOST_QUERIES:
+            validation = validation.with_queries(some_of_each_class(validation.queries, MOST_OF_CLASS, self.seed))
         if not self._has_encoder:
             self.blocks.fix(inputs, self.settings.rank, self.seed, self._held(base, inputs, validation))
         embeddings = self._table(inputs)
         self.cache.keep_embeddings(base.visible_graph, embeddings)
         self._fix(inputs, embeddings)
-        known = self._with(self._nobody(self._width), inputs, validation.train)
-        self.choice = self._choose(known, inputs, validation, progress)
+        statistics = self._with(self._empty(self._width), inputs, validation.train)
+        self.choice = self._choose(statistics, inputs, validation, progress)
         # The base classes have the same columns in both, and their vectors are summed up already.
         later = base.train_labels >= validation.known_count
         labelled = (base.train[later], base.train_labels[later])
-        self._hold(self._with(known, inputs, labelled, len(self.classes_)))
+        self._hold(self._with(statistics, inputs, labelled, len(self.classes_)))
 
-    def _choose(self, known: Any, inputs: NodeTables, validation: ValidationSessions, progress: Progress) -> Choice:
+    def _choose(self, of_base: Any, inputs: NodeTables, validation: ValidationSessions, progress: Progress) -> Choice:
         """The candidate with the best mean score over draws of the supports, or the first if it is hardly better.
 
-        known: statistics of the base classes.
+        of_base: statistics of the base classes.
         """
-        candidates, asked = self._candidates(), self._rows(inputs, validation.asked[0])
+        candidates, queries = self._candidates(), self._rows(inputs, validation.queries[0])
 
         def scores_of(draw: ValidationSessions) -> list[float]:
             *_, last = draw.sessions()
-            with_supports = self._with(known, inputs, last.supports)
+            with_supports = self._with(of_base, inputs, last.supports)
             heads = (self._solved(with_supports, inputs, validation.known_count, choice) for choice in candidates)
-            return [draw.score_of(self._scores(asked, head).argmax(dim=1).cpu().numpy()) for head in heads]
+            return [draw.score_of(self._scores(queries, head).argmax(dim=1).cpu().numpy()) for head in heads]
 
         return choose_over_draws(candidates, validation, scores_of, progress, margin=self._margin)
 
     def _held(self, base: BaseSession, inputs: NodeTables, validation: ValidationSessions) -> Held:
         """What choosing holds: vectors of validation nodes, vectors of labelled nodes, and statistics."""
-        asked, columns = validation.asked[0].size, 2 * min(self.settings.rank, inputs.node_count, inputs.feature_count)
-        vectors = asked * BYTES_OF_ASKED + min(base.train.size, FEW) * BYTES_OF_LABELLED
-        size = columns * vectors + COPIES * self._nobody(columns).nbytes
-        return Held(size, f"choosing on {asked:,} rows of {columns:,} columns")
+        rows, columns = validation.queries[0].size, 2 * min(self.settings.rank, inputs.node_count, inputs.feature_count)
+        vectors = rows * BYTES_OF_QUERY + min(base.train.size, FEW) * BYTES_OF_LABELLED
+        size = columns * vectors + COPIES * self._empty(columns).nbytes
+        return Held(size, f"choosing on {rows:,} rows of {columns:,} columns")
 
     def _forget_training(self) -> None:
         """Vectors are fixed before anything is learned: there is nothing to forget."""
@@ -232,9 +232,9 @@ class ClosedFormLearner(EncoderLearner):
 
     def _table(self, inputs: NodeTables) -> Table:
         """(n, D) of every node: those at hand, or one pass over the graph."""
-        known = self.cache.embeddings(inputs)
-        if known is not None:
-            return known
+        table = self.cache.embeddings(inputs)
+        if table is not None:
+            return table
         if self._has_encoder:
             return inputs.take(unit_rows(self.network.embed(self._whole(inputs))))
         return self.blocks.table(inputs)
@@ -308,21 +308,21 @@ class ClosedFormLearner(EncoderLearner):
 
     @torch.no_grad()
     def _learn(self, session: Session, inputs: NodeTables) -> None:
-        known, count = self._known, len(self.classes_)
+        statistics, count = self._statistics, len(self.classes_)
         if session.earlier.size:
-            counts = counts_with(known.counts, tensor_of(session.support_labels, self.device), count)
+            counts = counts_with(statistics.counts, tensor_of(session.support_labels, self.device), count)
             earlier = self._labelled(inputs, (session.earlier, session.earlier_labels))
-            known = self._reweighted(known, earlier, counts)
-        self._hold(self._with(known, inputs, (session.supports, session.support_labels), count))
+            statistics = self._reweighted(statistics, earlier, counts)
+        self._hold(self._with(statistics, inputs, (session.supports, session.support_labels), count))
 
-    def _with(self, known: Any, inputs: NodeTables, labelled: Labelled, count: int = 0) -> Any:
+    def _with(self, statistics: Any, inputs: NodeTables, labelled: Labelled, count: int = 0) -> Any:
         """Statistics with more labelled nodes, of ``count`` classes in all, or of as many as they say."""
-        count = max(count, len(known.counts), int(labelled[1].max(initial=-1)) + 1)
-        counts = counts_with(known.counts, tensor_of(labelled[1], self.device), count)
-        return known.plus(self._labelled(inputs, labelled), counts)
+        count = max(count, len(statistics.counts), int(labelled[1].max(initial=-1)) + 1)
+        counts = counts_with(statistics.counts, tensor_of(labelled[1], self.device), count)
+        return statistics.plus(self._labelled(inputs, labelled), counts)
 
-    def _solved(self, known: Any, inputs: NodeTables, many: int, choice: Choice) -> Tensors:
-        return {"counts": known.counts, "scales": self._scales, **self._head(known, inputs, many, choice)}
+    def _solved(self, statistics: Any, inputs: NodeTables, many: int, choice: Choice) -> Tensors:
+        return {"counts": statistics.counts, "scales": self._scales, **self._head(statistics, inputs, many, choice)}
 
     def _head_now(self, inputs: NodeTables) -> Tensors:
         return self.memory.head(lambda now: self._solved(now, inputs, self.sizes.many, self.choice))
@@ -356,7 +356,7 @@ class ClosedFormLearner(EncoderLearner):
         inputs = self.cache.inputs(visible)
         self.cache.keep_embeddings(visible, self._table(inputs))
         self.cache.classes_changed()
-        self._hold(self._with(self._nobody(self._width), inputs, join_labelled(train, supports), len(self.classes_)))
+        self._hold(self._with(self._empty(self._width), inputs, join_labelled(train, supports), len(self.classes_)))
         return True
 
     def calibration_learner(self) -> Learner | None:
@@ -376,10 +376,10 @@ class ClosedFormLearner(EncoderLearner):
         nodes, columns = join_labelled(train, supports)
         of_these = np.isin(columns, left_out[1])
         remaining = of_these & ~np.isin(nodes, left_out[0])
-        nobody = self._nobody(self._width)
-        old, new = (self._with(nobody, inputs, (nodes[part], columns[part]), count) for part in (of_these, remaining))
+        empty = self._empty(self._width)
+        old, new = (self._with(empty, inputs, (nodes[part], columns[part]), count) for part in (of_these, remaining))
         try:
-            head = self._solved(self._known.exchanged(old, new), inputs, self.sizes.many, self.choice)
+            head = self._solved(self._statistics.exchanged(old, new), inputs, self.sizes.many, self.choice)
         except DivergenceError:
             return super().scores_without(visible, left_out, train, supports)
         return self._scores(self._rows(inputs, left_out[0]), head).cpu().numpy()

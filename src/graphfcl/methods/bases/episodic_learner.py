@@ -102,7 +102,7 @@ class EpisodicLearner(EncoderLearner):
         """Score of the validation sessions with the weights as they are."""
         return self.network.validate(inputs, validation)
 
-    def _fine_tune(self, inputs: GraphInputs, known: KnownClasses, *choice: Any) -> None:
+    def _fine_tune(self, inputs: GraphInputs, classes: KnownClasses, *choice: Any) -> None:
         """The steps of an incremental session, on episodes over all known classes. choice: a candidate."""
 
     def _chooses(self, base: BaseSession) -> bool:  # noqa: ARG002
@@ -115,8 +115,8 @@ class EpisodicLearner(EncoderLearner):
 
         def score(draw: ValidationSessions, *choice: Any) -> float:
             self.network.load_state_dict(start)
-            for known in draw.sessions():
-                self._fine_tune(inputs, known, *choice)
+            for classes in draw.sessions():
+                self._fine_tune(inputs, classes, *choice)
             return self._validate(inputs, draw)
 
         self.fine_tuning.try_out(validation, score, progress)

@@ -137,5 +137,5 @@ class GrowingHeadLearner(EncoderLearner):
     @torch.no_grad()
     def _embeddings_of(self, inputs: GraphInputs, nodes: np.ndarray) -> torch.Tensor:
         """(nodes, h) in evaluation mode."""
-        rows, known = inputs.visible.rows(nodes), self.cache.embeddings(inputs)
-        return self._embed(inputs, rows) if known is None else known[torch.from_numpy(rows).to(self.device)]
+        rows, embeddings = inputs.visible.rows(nodes), self.cache.embeddings(inputs)
+        return self._embed(inputs, rows) if embeddings is None else embeddings[torch.from_numpy(rows).to(self.device)]

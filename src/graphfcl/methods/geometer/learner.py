@@ -2,7 +2,7 @@
 
 Bin Lu, Xiaoying Gan, Lina Yang, Weinan Zhang, Luoyi Fu, Xinbing Wang. KDD 2022.
 
-Read ``network.py`` for prototypes and for L_U, L_S and L_M, ``sampling.py`` for episodes, then this file.
+Read ``network.py`` for prototypes and for L_U, L_S and L_M, then this file.
 
 Prototype of class k with labelled nodes V_k, d_v the degree of v in the visible graph, its self loop included:
 
@@ -64,16 +64,17 @@ from graphfcl.methods.geometer.network import (
     separability,
     uniformity,
 )
-from graphfcl.methods.geometer.sampling import BiasedSampler, SessionClasses
 from graphfcl.methods.learner import EncoderStore, Labelled, Progress, join_labelled, select_labelled
 from graphfcl.methods.settings import Count, Number, Weight
-from graphfcl.methods.shared.episodes import Episode
+from graphfcl.methods.shared.episodes import Episode, NodePools, TaskSampler, flatten, split_draw
 from graphfcl.methods.shared.fine_tuning import FineTuning, StepSettings
 from graphfcl.methods.shared.prototype_network import query_shares, weighted_cross_entropy
 from graphfcl.methods.shared.training_state import make_adam, take_steps
 from graphfcl.methods.shared.validation_sessions import KnownClasses
 from graphfcl.nn import Encoder, GraphInputs
 from graphfcl.stream.sessions import BaseSession, Session
+
+MULTIPLES = 4  # a class with many nodes has K, 2K, … so many times K supports in the episode of a session
 
 
 @dataclass(frozen=True)
@@ -121,6 +122,68 @@ class GeometerSettings(StepSettings, EpisodicSettings):
         super().__post_init__()
         if self.size % self.heads:
             raise InputError(f"size is {self.size}; it must be a multiple of heads, which is {self.heads}.")
+
+
+class BiasedSampler(TaskSampler):
+    """Biased sampling: every class has a random number of supports, 1 to ``shot``, and the same number of queries.
+
+    A class with fewer nodes than requested gives what it has.
+    """
+
+    def sample(self, random: np.random.Generator) -> Episode:
+        places = np.arange(self.columns.size)
+        wanted = random.integers(1, self.shot + 1, places.size)
+        drawn = self.pools.draw(self.columns, np.full(places.size, self.shot + self.queries), random)
+        kept, queries = split_draw(drawn, self.shot, self.queries)
+        kept = np.where(np.cumsum(kept >= 0, axis=1) <= wanted[:, None], kept, -1)
+        return Episode.of(places.size, flatten(kept, places), flatten(queries, places))
+
+
+@dataclass(frozen=True, eq=False)
+class SessionClasses:
+    """All classes known at a session that have a labelled node, by positions.
+
+    pools: labelled nodes of each. new: (classes,) which arrive in this session. arrived: supports of the session.
+    shot: K. queries: of each class in a balanced episode.
+    """
+
+    pools: NodePools
+    new: np.ndarray
+    arrived: Labelled
+    shot: int
+    queries: int
+
+    @classmethod
+    def of(
+        cls, labelled: Labelled, arrived: Labelled, new_columns: np.ndarray, *, shot: int, queries: int
+    ) -> "SessionClasses":
+        """labelled: (nodes, columns) all that are kept, those that arrived among them."""
+        columns, places = np.unique(labelled[1], return_inverse=True)
+        pools, here = NodePools(labelled[0], places, columns.size), (arrived[0], np.searchsorted(columns, arrived[1]))
+        return cls(pools, np.isin(columns, new_columns), here, shot, queries)
+
+    def sample(self, replay: str, *, leave_out: bool, random: np.random.Generator) -> Episode:
+        """All nodes of a class with at most K are supports, of others K to 4K, or what there are.
+
+        replay: which queries, ``balanced`` or ``released``. leave_out: note which of them are supports too.
+        """
+        places, sizes = np.arange(self.new.size), self.pools.sizes
+        wanted = self.shot * random.integers(1, MULTIPLES + 1, places.size)
+        supports = flatten(self.pools.draw(places, np.where(sizes <= self.shot, sizes, wanted), random), places)
+        if replay == "balanced":
+            queries = flatten(self.pools.draw(places, np.full(places.size, self.queries), random), places)
+        else:
+            counts = np.bincount(random.integers(places.size, size=self.arrived[0].size), minlength=places.size)
+            queries = join_labelled(self.arrived, flatten(self.pools.draw(places, counts, random), places))
+        return Episode.of(places.size, supports, queries, _own(supports, queries) if leave_out else None)
+
+
+def _own(supports: Labelled, queries: Labelled) -> np.ndarray:
+    """(q,) where each query stands among the supports, -1 if it does not or is the only one of its class."""
+    order = np.argsort(supports[0])
+    place = order[np.searchsorted(supports[0], queries[0], sorter=order).clip(max=order.size - 1)]
+    alone = np.bincount(supports[1])[queries[1]] == 1
+    return np.where((supports[0][place] == queries[0]) & ~alone, place, -1)
 
 
 class SessionSteps(FineTuning):
@@ -210,11 +273,11 @@ class Geometer(EpisodicLearner):
             classes = self._session_classes(labelled, (session.supports, session.support_labels), new)
             self._take_steps(inputs, classes, *self.fine_tuning.choice)
 
-    def _fine_tune(self, inputs: GraphInputs, known: KnownClasses, *choice: Any) -> None:
-        new = np.array(known.tasks[-1])
-        arrived = select_labelled(known.supports, np.isin(known.supports[1], new))
-        classes = self._session_classes(join_labelled(known.train, known.supports), arrived, new)
-        self._take_steps(inputs, classes, *choice)
+    def _fine_tune(self, inputs: GraphInputs, classes: KnownClasses, *choice: Any) -> None:
+        new = np.array(classes.tasks[-1])
+        arrived = select_labelled(classes.supports, np.isin(classes.supports[1], new))
+        labelled = join_labelled(classes.train, classes.supports)
+        self._take_steps(inputs, self._session_classes(labelled, arrived, new), *choice)
 
     def _session_classes(self, labelled: Labelled, arrived: Labelled, new: np.ndarray) -> SessionClasses:
         return SessionClasses.of(labelled, arrived, new, shot=self.sizes.shot, queries=self.settings.session_queries)

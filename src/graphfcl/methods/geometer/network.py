@@ -85,15 +85,15 @@ def geometry(
     classes = torch.from_numpy(episode.support_classes).to(device)
     prototypes = attention(supports, degrees, classes, count)
     distances = squared_distances(queries, prototypes)
-    asked = np.flatnonzero(episode.own >= 0)
-    if not asked.size:
+    supporting = np.flatnonzero(episode.own >= 0)
+    if not supporting.size:
         return Geometry(prototypes, distances)
-    labels = episode.query_classes[asked]
+    labels = episode.query_classes[supporting]
     others = episode.support_classes[None] == labels[:, None]
-    others[np.arange(asked.size), episode.own[asked]] = False
+    others[np.arange(supporting.size), episode.own[supporting]] = False
     case, support = (torch.from_numpy(each).to(device) for each in np.nonzero(others))
-    without = attention(supports[support], degrees[support], case, asked.size)
-    places = (torch.from_numpy(asked).to(device), torch.from_numpy(labels).to(device))
+    without = attention(supports[support], degrees[support], case, supporting.size)
+    places = (torch.from_numpy(supporting).to(device), torch.from_numpy(labels).to(device))
     replaced = ((queries[places[0]] - without) ** 2).sum(dim=1)
     return Geometry(prototypes, distances.index_put(places, replaced))
 

@@ -149,10 +149,10 @@ class LpmcNetwork(PrototypeNetwork):
         clusters = self.clusters(supports, classes)
         vectors = clusters.class_vectors(count)
         logits = self.logits(queries, vectors)
-        asked = np.flatnonzero(episode.own >= 0)
-        if asked.size:
-            own = tensor_of(episode.own[asked], device)
-            places = tensor_of(asked, device)
+        supporting = np.flatnonzero(episode.own >= 0)
+        if supporting.size:
+            own = tensor_of(episode.own[supporting], device)
+            places = tensor_of(supporting, device)
             without = clusters.vectors_without(own, supports, vectors)
             replaced = (unit(queries[places]) * self._scaled(without)).sum(dim=1) - 1
             logits = logits.index_put((places, labels[places]), replaced)
@@ -260,15 +260,15 @@ class Lpmc(EpisodicLearner):
             new = list(range(count - len(session.new_classes), count))
             self._fine_tune(inputs, self._known_classes([new] if new else []), *self.fine_tuning.choice)
 
-    def _fine_tune(self, inputs: GraphInputs, known: KnownClasses, *choice: Any) -> None:
+    def _fine_tune(self, inputs: GraphInputs, classes: KnownClasses, *choice: Any) -> None:
         """The loss of an episode, averaged by class, and the distillation of the classes of before."""
         steps, rate = choice
         if steps == 0:
             return
-        known, before = replace(known, tasks=known.tasks[-1:]), self.network.node_embeddings(inputs)
+        classes, before = replace(classes, tasks=classes.tasks[-1:]), self.network.node_embeddings(inputs)
 
         def loss() -> torch.Tensor:
-            episode = known.sample(self.settings.base_supports, self.settings.queries, self.random)
+            episode = classes.sample(self.settings.base_supports, self.settings.queries, self.random)
             return self.network.episode_loss(inputs, episode, self.generator, by_class=True, before=before)
 
         take_steps(self.meta.new_optimiser(rate), steps, loss)

@@ -96,10 +96,10 @@ class MicroClusters:
         if self.counts.numel() == 0 or classes.numel() == 0:
             return result
         # Only classes that have new vectors take room: in the last chunks these are few.
-        asked, groups = torch.unique(classes, return_inverse=True)
-        here = torch.nonzero(torch.isin(self.classes, asked)).squeeze(1)
-        points = padded(groups, asked.numel())
-        clusters = padded(torch.searchsorted(asked, self.classes[here]), asked.numel())
+        present, groups = torch.unique(classes, return_inverse=True)
+        here = torch.nonzero(torch.isin(self.classes, present)).squeeze(1)
+        points = padded(groups, present.numel())
+        clusters = padded(torch.searchsorted(present, self.classes[here]), present.numel())
         centres = self.sums[here] / self.counts[here, None]
         distances = torch.cdist(vectors[points.clamp(min=0)], centres[clusters.clamp(min=0)])  # (groups, points, k)
         distances.masked_fill_((clusters < 0)[:, None, :], torch.inf)

@@ -188,11 +188,11 @@ class Mecoin(EncoderLearner):
         (every, points), chosen, books = self._embedded(inputs), self.settings, self.network.books
         start = torch.Generator().manual_seed(self.seed)
         first = Table.empty(chosen, validation.known_count, start).to(self.device)
-        self._teach_first(first, every, points(validation.train), points(validation.asked_of_known()), progress)
+        self._teach_first(first, every, points(validation.train), points(validation.known_queries()), progress)
         kept = SampledMemory(chosen.kept, self.seed)
         kept.add(validation.train, np.ones(validation.train[0].size))
-        asked = points(validation.asked)[0]
-        places = books.look_up(asked)
+        queries = points(validation.queries)[0]
+        places = books.look_up(queries)
         sessions = {draw: draw.as_stream(everything)[1] for draw in validation.draws}
         batches = {}
         for draw, arriving in sessions.items():
@@ -208,7 +208,7 @@ class Mecoin(EncoderLearner):
                 supports = points((session.supports, session.support_labels))
                 seen = batches[draw].some(torch.arange(end, device=self.device))
                 table = taught(table, supports, seen, learned.counts.size, steps, chosen, self.generator)
-            return both_logits(table, asked, places)[chosen.answer], learned
+            return both_logits(table, queries, places)[chosen.answer], learned
 
         choose_with_adjustment(self, validation, logits_after, progress)
 

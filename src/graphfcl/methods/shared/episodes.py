@@ -60,54 +60,41 @@ class Episode:
 
 @dataclass(eq=False)
 class DeviceEpisode:
-    """The fields are those of :class:`~graphfcl.methods.shared.episodes.Episode`, with rows in place of nodes.
+    """An :class:`Episode` on a device, with rows in place of nodes.
 
-    rows: (s + q,) of the supports and then of the queries in the visible graph, on the host.
+    host: the episode. rows: (s + q,) of the supports and then of the queries in the visible graph, on the host.
     numbers: all that follows, side by side on the device, of which ``device_rows``, ``support_classes``,
         ``query_classes``, ``own``, ``tasks`` and ``task_of_class`` are views.
-    shape: (t, N) of ``tasks``. leaves_out: whether a query is among the supports.
     """
 
-    class_count: int
-    base_count: int
-    few_shot: int
-    support_count: int
-    shape: tuple[int, int]
-    leaves_out: bool
+    host: Episode
     rows: np.ndarray
     numbers: torch.Tensor
 
     def __post_init__(self) -> None:
-        queries = self.rows.size - self.support_count
-        sizes = [self.rows.size, self.support_count, queries, queries, self.shape[0] * self.shape[1], self.class_count]
+        host, queries = self.host, self.host.queries.size
+        sizes = [self.rows.size, host.supports.size, queries, queries, host.tasks.size, host.class_count]
         self.device_rows, self.support_classes, self.query_classes, self.own, tasks, self.task_of_class = (
             self.numbers.split(sizes)
         )
-        self.tasks = tasks.view(self.shape)
+        self.tasks = tasks.view(host.tasks.shape)
+        self.leaves_out = bool((host.own >= 0).any())  # a query is among the supports
 
     @classmethod
-    def of(cls, episode: Episode, inputs: GraphInputs) -> "DeviceEpisode":
+    def of(cls, episode: Episode, inputs: GraphInputs) -> Self:
         rows = inputs.visible.rows(np.concatenate([episode.supports, episode.queries]))
         parts = [rows, episode.support_classes, episode.query_classes]
         parts += [episode.own, episode.tasks.ravel(), episode.task_of_class]
-        return cls(
-            class_count=episode.class_count,
-            base_count=episode.base_count,
-            few_shot=episode.few_shot,
-            support_count=episode.supports.size,
-            shape=(episode.tasks.shape[0], episode.tasks.shape[1]),
-            leaves_out=bool((episode.own >= 0).any()),
-            rows=rows,
-            numbers=torch.from_numpy(np.concatenate(parts)).to(inputs.device),
-        )
+        return cls(episode, rows, torch.from_numpy(np.concatenate(parts)).to(inputs.device))
 
     @property
     def signature(self) -> tuple[int | bool, ...]:
         """Two episodes with the same signature are computed by the same launches."""
-        counts = (self.class_count, self.base_count, self.few_shot, self.support_count, self.rows.size)
-        return (*counts, *self.shape, self.leaves_out)
+        host = self.host
+        counts = (host.class_count, host.base_count, host.few_shot, host.supports.size, self.rows.size)
+        return (*counts, *host.tasks.shape, self.leaves_out)
 
-    def over(self, numbers: torch.Tensor) -> "DeviceEpisode":
+    def over(self, numbers: torch.Tensor) -> Self:
         """The same with other numbers of the same size."""
         return replace(self, numbers=numbers)
 
@@ -252,10 +239,10 @@ def split_draw(drawn: np.ndarray, supports: int, queries: int) -> tuple[np.ndarr
     and of the others at most ``supports``.
     """
     count = (drawn >= 0).sum(axis=1)
-    asked = np.where(count == supports + queries, queries, np.clip(count // 3, 1, queries))
+    taken = np.where(count == supports + queries, queries, np.clip(count // 3, 1, queries))[:, None]
     position = np.arange(drawn.shape[1])[None]
-    queried = position < asked[:, None]
-    supporting = ~queried & (position < asked[:, None] + supports)
+    queried = position < taken
+    supporting = ~queried & (position < taken + supports)
     return np.where(supporting, drawn, -1), np.where(queried, drawn, -1)
 
 
@@ -286,8 +273,8 @@ class TaskSampler(Sampler):
         chosen = random.permutation(self.columns)[: self.way]
         drawn = self.pools.draw(chosen, np.full(chosen.size, self.shot + self.queries), random)
         places = np.arange(chosen.size)
-        kept, asked = split_draw(drawn, self.shot, self.queries)
-        return Episode.of(chosen.size, flatten(kept, places), flatten(asked, places))
+        supports, queries = split_draw(drawn, self.shot, self.queries)
+        return Episode.of(chosen.size, flatten(supports, places), flatten(queries, places))
 
 
 def no_places(count: int) -> np.ndarray:

@@ -129,7 +129,7 @@ def choose_on_copy(learner: Any, base: BaseSession, progress: Progress) -> None:
         copy.fine_tuning.take(*steps)
         for session in draw.as_stream(everything)[1]:
             copy.learn(session)
-        return torch.from_numpy(copy.scores(base.visible_graph, validation.asked[0])), copy.adjustment
+        return torch.from_numpy(copy.scores(base.visible_graph, validation.queries[0])), copy.adjustment
 
     choose_with_adjustment(learner, validation, logits_after, progress)
 

@@ -23,11 +23,11 @@ def grown(head: Linear, embeddings: torch.Tensor, labels: torch.Tensor, count: i
 
     embeddings: (s, h) of the supports, labels: (s,) their columns, centre: (h,).
     """
-    known = head.weight.shape[1]
-    if count == known:
+    old = head.weight.shape[1]
+    if count == old:
         return head
     with torch.no_grad():
-        means = class_means(embeddings, labels, count)[known:]
+        means = class_means(embeddings, labels, count)[old:]
         columns = unit(means - centre) * head.weight.norm(dim=0).mean()
         biases = head(centre[None]).mean() - columns @ centre
         return head_of(torch.cat([head.weight, columns.T], dim=1), torch.cat([head.bias, biases]))

@@ -78,7 +78,7 @@ class PrototypeNetwork(nn.Module):
         """Score of the validation sessions, with the prototypes that classes have then."""
         embedding, count = self.node_embeddings(inputs), validation.known_count
         known = self.prototypes(embedding, validation.train, no_labels(), count)  # the same in every draw
-        values = embedding.values[embedding.rows(validation.asked[0])]
+        values = embedding.values[embedding.rows(validation.queries[0])]
 
         def predict(supports: Labelled) -> np.ndarray:
             few = self.prototypes(embedding, no_labels(), supports, validation.class_count)[count:]
@@ -105,11 +105,11 @@ class PrototypeNetwork(nn.Module):
         self, inputs: GraphInputs, episode: DeviceEpisode, generator: torch.Generator | None, *, by_class: bool = False
     ) -> torch.Tensor:
         """The same of an episode on the device."""
-        count, few = episode.class_count, episode.few_shot
+        count, few, first = episode.host.class_count, episode.host.few_shot, episode.host.supports.size
         rows = episode.device_rows if self.computes_whole(inputs) else episode.rows
         needed = self.encoder.rows(inputs, rows, lead=few)
         embeddings = self.encoder(needed, generator)
-        supports, queries = embeddings[: episode.support_count], embeddings[episode.support_count :]
+        supports, queries = embeddings[:first], embeddings[first:]
         classes, labels = episode.support_classes, episode.query_classes
 
         attention = None
@@ -209,14 +209,14 @@ def leave_one_out_distances(
     own: (q,) position of a query among the supports, -1 if it is none. For support s of class k with share λ_s the
     prototype without it is (p_k − λ_s z_s)/(1 − λ_s): the other weights, renormalised.
     """
-    asked = torch.nonzero(own >= 0).squeeze(1)
-    if asked.numel() == 0:
+    supporting = torch.nonzero(own >= 0).squeeze(1)
+    if supporting.numel() == 0:
         return distances
-    support = own[asked]
+    support = own[supporting]
     share, label = shares[support].to(prototypes.dtype)[:, None], classes[support]
     without = (prototypes[label] - share * embeddings[support]) / (1 - share)
-    replaced = ((queries[asked] - without) ** 2).sum(dim=1)
-    return distances.index_put((asked, label), replaced)
+    replaced = ((queries[supporting] - without) ** 2).sum(dim=1)
+    return distances.index_put((supporting, label), replaced)
 
 
 def query_shares(labels: torch.Tensor, classes: int, by_class: bool) -> torch.Tensor:

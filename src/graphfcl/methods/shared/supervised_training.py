@@ -117,15 +117,15 @@ class SupervisedTraining(TrainingLoop):
         self.run_on(needed, places, needed, Places.of(validation, inputs), learner, progress)
 
     def run_on(
-        self, needed: Any, train: "Places", asked: Any, validation: "Places", learner: Any, progress: Progress
+        self, needed: Any, train: "Places", shown: Any, validation: "Places", learner: Any, progress: Progress
     ) -> None:
-        """The same on what the encoder needs. needed, asked: of train and of validation nodes."""
+        """The same on what the encoder needs: ``needed`` of train nodes, ``shown`` of validation nodes."""
         total = self.settings.epochs
         stop = self.stopping.exhausted or self.epoch >= total
         while not stop:
             start = time.perf_counter()
             value = check_finite(self._epoch(needed, train, learner.generator), self.stage, self.epoch)
-            accuracy = self._accuracy(asked, validation)
+            accuracy = self._accuracy(shown, validation)
             stop = self.stopping.check(accuracy, self.epoch, self.network) or self.epoch >= total
             self.seconds += time.perf_counter() - start
             progress.step(self.stage, self.epoch, self.epoch if stop else total, loss=value, score=accuracy)
@@ -149,9 +149,9 @@ class SupervisedTraining(TrainingLoop):
         return self.loss(self.head(self.encoder(needed, generator)[train.rows]), train.labels)
 
     @torch.no_grad()
-    def _accuracy(self, needed: Any, asked: "Places") -> float:
-        right = self.head(self.encoder(needed)[asked.rows]).argmax(dim=1) == asked.labels
-        return accuracy_of(right, asked.labels, balanced=self.balanced)
+    def _accuracy(self, needed: Any, validation: "Places") -> float:
+        right = self.head(self.encoder(needed)[validation.rows]).argmax(dim=1) == validation.labels
+        return accuracy_of(right, validation.labels, balanced=self.balanced)
 
 
 class Places(NamedTuple):

@@ -42,8 +42,8 @@ class KnownClasses:
         """Queries are train nodes, left out of their means, and supports, left out of their prototypes."""
         columns = np.arange(self.many)
         drawn = self.pools.draw(columns, np.full(self.many, base_supports + queries), random)
-        kept, asked = split_draw(drawn, base_supports, queries)
-        first, classes = flatten(asked, columns), self.supports[1]
+        kept, drawn_queries = split_draw(drawn, base_supports, queries)
+        first, classes = flatten(drawn_queries, columns), self.supports[1]
         shots = np.bincount(classes, minlength=self.class_count)
         own = np.flatnonzero(shots[classes] > 1)  # a single support cannot be left out
         all_queries = join_labelled(first, select_labelled(self.supports, own))
@@ -103,7 +103,7 @@ class ValidationSessions:
     """Classes have local positions here: those known from the start first, then the held-out ones.
 
     train: (nodes, classes) train nodes of the known classes. supports: for each draw (held-out classes, K) train nodes
-    of the held-out ones. asked: (nodes, classes) validation nodes of all.
+    of the held-out ones. queries: (nodes, classes) validation nodes of all.
     tasks: pseudo-novel tasks among the known classes.
     """
 
@@ -112,7 +112,7 @@ class ValidationSessions:
     class_count: int
     train: Labelled
     supports: tuple[np.ndarray, ...]
-    asked: Labelled
+    queries: Labelled
     tasks: tuple[tuple[int, ...], ...]
     way: int
 
@@ -134,7 +134,7 @@ class ValidationSessions:
             class_count=len(base.classes),
             train=(base.train[of_known], place[base.train_labels[of_known]]),
             supports=tuple(pools.draw(held_out, shots, random) for _ in range(DRAWS if held_out.size else 1)),
-            asked=(base.validation, place[base.validation_labels]),
+            queries=(base.validation, place[base.validation_labels]),
             tasks=tuple(tuple(task) for task in tasks if task),
             way=base.way,
         )
@@ -152,21 +152,21 @@ class ValidationSessions:
         """One with each of the first draws, on which choices are made."""
         return [self.only(draw) for draw in range(min(STEP_DRAWS, len(self.supports)))]
 
-    def asking(self, asked: Labelled) -> "ValidationSessions":
-        """The same, asked about these nodes."""
-        return replace(self, asked=asked)
+    def with_queries(self, queries: Labelled) -> "ValidationSessions":
+        """The same with these validation nodes."""
+        return replace(self, queries=queries)
 
     def score(self, predict: Predict) -> float:
         """Mean over the draws of the harmonic mean of two balanced accuracies: of known and of held-out classes.
 
         Both count the same because about half of the classes of a stream are novel in the end, and the harmonic mean
         does not reward calling every node new. Without held-out classes it is the balanced accuracy.
-        predict: from the supports of the held-out classes to a class for each node of ``asked``.
+        predict: from the supports of the held-out classes to a class for each query.
         """
         scores = []
         new = np.arange(self.class_count) >= self.known_count
         for supports in self.supports:
-            confusion = confusion_matrix(self.asked[1], predict(self._flat(supports)), self.class_count)
+            confusion = confusion_matrix(self.queries[1], predict(self._flat(supports)), self.class_count)
             score = balanced_accuracy(confusion, ~new)
             if self.has_new_classes:
                 score = harmonic_mean(score, balanced_accuracy(confusion, new))
@@ -174,7 +174,7 @@ class ValidationSessions:
         return float(np.mean(scores))
 
     def score_of(self, predicted: np.ndarray) -> float:
-        """The score of classes predicted for the nodes asked about, whatever the draw."""
+        """The score of classes predicted for the queries, whatever the draw."""
         return self.score(lambda *_: predicted)
 
     def sessions(self) -> Iterator[KnownClasses]:
@@ -195,7 +195,7 @@ class ValidationSessions:
         """
         known_names = [name for c, name in enumerate(base.classes) if c not in base.validation_columns]
         held_out_names = [base.classes[c] for c in base.validation_columns]
-        validation = self.asked_of_known()
+        validation = self.known_queries()
         reduced = replace(
             base,
             pseudo_novel_classes=tuple(known_names[self.base_count :]),
@@ -215,9 +215,9 @@ class ValidationSessions:
             sessions.append(Session(len(sessions) + 1, new, *labelled, base.visible_graph, base.track))
         return reduced, sessions
 
-    def asked_of_known(self) -> Labelled:
+    def known_queries(self) -> Labelled:
         """The validation nodes of the classes known from the start."""
-        return select_labelled(self.asked, self.asked[1] < self.known_count)
+        return select_labelled(self.queries, self.queries[1] < self.known_count)
 
     def _flat(self, supports: np.ndarray) -> Labelled:
         return flatten(supports, np.arange(self.known_count, self.class_count))

@@ -194,16 +194,16 @@ class Tap(EncoderLearner):
 
         Of a class that was known before and has supports now, it is their mean; of others it has no meaning.
         """
-        known, chosen = self._known(), self.settings
+        old, chosen = self._old(), self.settings
         means = self._started(supports, labels)
-        new = labels >= len(known)
-        prototypes = torch.cat([known, means[len(known) :]])
+        new = labels >= len(old)
+        prototypes = torch.cat([old, means[len(old) :]])
         for _ in range(chosen.rounds):
             members = assigned(prototypes, around, chosen.temperature)
             prototypes = refined(prototypes, members, supports[new], labels[new], chosen.refined_share)
-        return torch.cat([means[: len(known)], prototypes[len(known) :]])
+        return torch.cat([means[: len(old)], prototypes[len(old) :]])
 
-    def _known(self) -> torch.Tensor:
+    def _old(self) -> torch.Tensor:
         """(classes known before, h) prototypes."""
         assert self.memory.kept is not None
         return self.memory.kept
@@ -214,20 +214,20 @@ class Tap(EncoderLearner):
 
     def _adapt(self, inputs: GraphInputs, rows: np.ndarray, around: torch.Tensor, labels: torch.Tensor) -> None:
         """Take the steps of a session, keep a share of the way they went, and let old prototypes follow."""
-        chosen, encoder, known = self.settings, self.network.encoder, self._known()
+        chosen, encoder, old = self.settings, self.network.encoder, self._old()
         needed = encoder.rows(inputs, rows)
         with torch.no_grad():
             values = self._embed(inputs)
             before, unlabelled = encoder(needed), values[around]
-            prototypes = torch.cat([known, self._started(before, labels)[len(known) :]])
+            prototypes = torch.cat([old, self._started(before, labels)[len(old) :]])
             members = assigned(prototypes, unlabelled, chosen.temperature)
-        start, new = copy_weights(encoder), labels >= len(known)
+        start, new = copy_weights(encoder), labels >= len(old)
         loss_of = class_balanced(cosface(chosen.scale, chosen.margin))
         optimiser = make_adam(encoder.parameters(), self.fine_tuning.rate, chosen.weight_decay)
 
         def loss() -> torch.Tensor:
             supports = encoder(needed, self.generator)
-            means = torch.cat([known, self._started(supports, labels)[len(known) :]])
+            means = torch.cat([old, self._started(supports, labels)[len(old) :]])
             moved = refined(means, members, supports[new], labels[new], chosen.refined_share)
             return loss_of(chosen.scale * unit(supports) @ unit(moved).T, labels)
 
@@ -235,7 +235,7 @@ class Tap(EncoderLearner):
         with torch.no_grad():
             for name, weight in encoder.named_parameters():
                 weight.copy_(torch.lerp(start[name], weight, chosen.step_share))
-            self.memory.kept = known + drift(known, before, encoder(needed), chosen.drift_width)
+            self.memory.kept = old + drift(old, before, encoder(needed), chosen.drift_width)
 
     # Scores
 

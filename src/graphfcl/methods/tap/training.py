@@ -212,9 +212,9 @@ class TopologyTraining(SupervisedTraining):
         return sum((weight * loss for weight, loss in zip(self.weights, losses, strict=True)), losses[0].new_zeros(()))
 
     @torch.no_grad()
-    def _accuracy(self, needed: Any, asked: Places) -> float:
+    def _accuracy(self, needed: Any, validation: Places) -> float:
         values, own = self.encoder(needed), self.train.labels
         count = int(own.max()) + 1
         prototypes = class_means(values[self.train.rows], own, count)
-        right = (unit(values[asked.rows]) @ unit(prototypes).T).argmax(dim=1) == asked.labels
-        return float((right * query_shares(asked.labels, count, by_class=True)).sum())
+        right = (unit(values[validation.rows]) @ unit(prototypes).T).argmax(dim=1) == validation.labels
+        return float((right * query_shares(validation.labels, count, by_class=True)).sum())

@@ -45,18 +45,18 @@ def fit_learns_session_0(subject: Subject) -> None:
 def learn_appends_classes(subject: Subject) -> None:
     """A session's new classes follow those known before; a class keeps its column."""
     wanted = stream_of().classes[: stream_of().classes_seen(1)]
-    if tuple(subject.walked.classes_) != wanted:
-        raise Broken(f"after learn, classes_ is {tuple(subject.walked.classes_)}; it must be {wanted}.")
+    if tuple(subject.after_session.classes_) != wanted:
+        raise Broken(f"after learn, classes_ is {tuple(subject.after_session.classes_)}; it must be {wanted}.")
 
 
 def scores_are_numbers(subject: Subject) -> None:
     """Scores have one number per node asked about and class seen, and none of them is NaN."""
-    ask(subject.walked, stream_of(), 1)
+    ask(subject.after_session, stream_of(), 1)
 
 
 def scores_do_not_depend_on_who_else_is_asked(subject: Subject) -> None:
     """A node's scores do not depend on which other nodes are asked about."""
-    learner, visible, nodes = subject.walked, stream_of().evaluation_graph(1), stream_of().queries(1).nodes
+    learner, visible, nodes = subject.after_session, stream_of().evaluation_graph(1), stream_of().queries(1).nodes
     together = learner.scores(visible, nodes)
     same(learner.scores(visible, nodes[::3]), together[::3], "asked about every third node, scores are others")
     same(learner.scores(visible, nodes[:1]), together[:1], "asked about one node alone, its scores are others")
@@ -74,10 +74,10 @@ def asking_changes_nothing(subject: Subject) -> None:
 
 def a_loaded_learner_scores_the_same(subject: Subject) -> None:
     """A state, written to a file and read into a new learner, gives the same scores and classes."""
-    copy = subject.loaded(subject.walked.state())
-    if tuple(copy.classes_) != tuple(subject.walked.classes_):
-        raise Broken(f"a loaded learner has classes_ {tuple(copy.classes_)}, the saved one {subject.walked.classes_}.")
-    same(ask(copy, stream_of(), 1), ask(subject.walked, stream_of(), 1), "a loaded learner has other scores")
+    copy = subject.loaded(subject.after_session.state())
+    if tuple(copy.classes_) != tuple(subject.after_session.classes_):
+        raise Broken(f"a loaded learner has classes_ {tuple(copy.classes_)}, the saved one {subject.after_session.classes_}.")
+    same(ask(copy, stream_of(), 1), ask(subject.after_session, stream_of(), 1), "a loaded learner has other scores")
 
 
 def a_loaded_learner_goes_on_as_the_saved_one(subject: Subject) -> None:
@@ -134,7 +134,7 @@ def a_seed_gives_one_result(subject: Subject) -> None:
     learner.learn(subject.session(stream, 1))
     same(
         ask(learner, stream, 1),
-        ask(subject.walked, stream, 1),
+        ask(subject.after_session, stream, 1),
         "two learners with one seed have other scores: draw from `seed`",
     )
 
@@ -216,14 +216,14 @@ def an_interrupted_fit_goes_on(subject: Subject) -> None:
 
 def stored_says_what_is_kept(subject: Subject) -> None:
     """stored() gives the bytes of nodes, features, embeddings and weights, and chosen() plain values."""
-    stored = subject.walked.stored()
+    stored = subject.after_session.stored()
     if set(stored) != set(KINDS):
         raise Broken(f"stored() has the kinds {sorted(stored)}; they must be {', '.join(KINDS)}.")
     wrong = [kind for kind, size in stored.items() if int(size) != size or size < 0]
     if wrong:
         raise Broken(f"stored()[{wrong[0]!r}] is {stored[wrong[0]]}; it must be a number of bytes.")
     try:
-        json.dumps(subject.walked.chosen())
+        json.dumps(subject.after_session.chosen())
     except (TypeError, ValueError) as error:
         raise Broken(f"chosen() cannot be written as JSON ({error}).") from error
 
@@ -231,8 +231,8 @@ def stored_says_what_is_kept(subject: Subject) -> None:
 def embeddings_are_what_scores_come_from(subject: Subject) -> None:
     """embeddings() has a row per node; some rows computed alone are the same; given embeddings change no score."""
     visible = stream_of().evaluation_graph(1)
-    expected = ask(subject.walked, stream_of(), 1)
-    copy = subject.loaded(subject.walked.state())
+    expected = ask(subject.after_session, stream_of(), 1)
+    copy = subject.loaded(subject.after_session.state())
     embeddings = copy.embeddings(visible)
     if embeddings.ndim != 2 or len(embeddings) != visible.node_count:
         raise Broken(f"embeddings() has shape {embeddings.shape}; it must be ({visible.node_count}, width).")
@@ -250,7 +250,7 @@ def embeddings_are_what_scores_come_from(subject: Subject) -> None:
 def explain_answers_or_says_none(subject: Subject) -> None:
     """explain() answers an Explanation, or None."""
     node = int(stream_of().queries(1).nodes[0])
-    explanation = subject.walked.explain(stream_of().evaluation_graph(1), node)
+    explanation = subject.after_session.explain(stream_of().evaluation_graph(1), node)
     if explanation is not None and not isinstance(explanation, Explanation):
         raise Broken(f"explain() answers a {type(explanation).__name__}; it must be a graphfcl Explanation, or None.")
 
@@ -300,7 +300,7 @@ def _labels_may_come_in_pieces(subject: Subject, stream: Stream, session: Sessio
 
 def dropped_nodes_are_no_longer_needed(subject: Subject) -> None:
     """After drop_nodes() a learner answers about a graph that no longer has those nodes."""
-    stream, copy = stream_of(), subject.loaded(subject.walked.state())
+    stream, copy = stream_of(), subject.loaded(subject.after_session.state())
     visible, session = stream.evaluation_graph(1).loaded(), subject.session(stream, 1)
     gone = session.supports[:1]
     copy.drop_nodes(gone)

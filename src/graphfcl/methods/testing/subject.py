@@ -52,7 +52,7 @@ class Subject:
         return stream, learner
 
     @cached_property
-    def walked(self) -> Learner:
+    def after_session(self) -> Learner:
         """A learner after its first novel session. No rule changes it but by asking."""
         stream, learner = self.fitted()
         learner.learn(self.session(stream, 1))
@@ -60,8 +60,8 @@ class Subject:
 
     @cached_property
     def answers(self) -> np.ndarray:
-        """(n, C) scores of all nodes that are visible after the first novel session, by ``walked``."""
-        return self._scores_of(self.walked)
+        """(n, C) scores of all nodes that are visible after the first novel session, by ``after_session``."""
+        return self._scores_of(self.after_session)
 
     def answers_of_seed(self, seed: int) -> np.ndarray:
         """The same of a learner with another seed."""

@@ -63,7 +63,7 @@ def run_held_out(
     learner = another if own is None else own
     base = base if own is None else all_held_out(base)
     validation = ValidationSessions.draw(base, learner.seed)
-    validation = validation.asking(some_queries(base.visible_graph, validation.asked, learner.seed))
+    validation = validation.with_queries(some_queries(base.visible_graph, validation.queries, learner.seed))
     if not validation.has_new_classes:
         return HeldOutResult(), {}
     reduced, sessions = validation.as_stream(base)
@@ -90,7 +90,7 @@ def _learn_and_measure(
     learner: Learner, reduced: BaseSession, sessions: Sequence[Session], validation: ValidationSessions
 ) -> tuple[HeldOutResult, dict[str, float]]:
     """Measure the fitted learner, and again after each half of the held-out classes."""
-    nodes, columns = validation.asked
+    nodes, columns = validation.queries
     is_known = columns < validation.known_count
     known = (nodes[is_known], columns[is_known])
     labels = LabelStore.of((reduced.train, reduced.train_labels), known, reduced.classes)
