@@ -8,6 +8,7 @@ from graphfcl import Stream
 from graphfcl.methods import Labelled
 from graphfcl.methods.shared.heads import CosineHead
 from graphfcl.methods.shared.supervised_training import Places, SupervisedSettings
+from graphfcl.methods.tap.learner import Tap
 from graphfcl.methods.tap.training import ClassGroups, TapSettings, TopologyTraining, cosface, encode, inputs_of
 from graphfcl.nn import GatEncoder, GraphInputs
 from tests.golden.samples import golden_stream
@@ -74,7 +75,7 @@ def test_training_leaves_the_visible_graph_as_it_is() -> None:
     before = [getattr(inputs.visible.adjacency, name).copy() for name in ("data", "indices", "indptr")]
     edges = inputs.all_gat_rows.hops[0][0].sources.clone()
     training.settings = SupervisedSettings(epochs=2, steps_per_epoch=2)
-    training.run(train, (stream.base.validation, stream.base.validation_labels), inputs, torch.Generator())
+    training.run(train, (stream.base.validation, stream.base.validation_labels), inputs, Tap())
     after = [getattr(inputs.visible.adjacency, name) for name in ("data", "indices", "indptr")]
     for old, new in zip(before, after, strict=True):
         np.testing.assert_array_equal(old, new)
@@ -93,7 +94,7 @@ def test_groups_are_drawn_again_every_epoch(monkeypatch: pytest.MonkeyPatch) -> 
 
     monkeypatch.setattr(ClassGroups, "draw", noted)
     training.settings = SupervisedSettings(epochs=3, steps_per_epoch=1)
-    training.run(train, (stream.base.validation, stream.base.validation_labels), inputs, torch.Generator())
+    training.run(train, (stream.base.validation, stream.base.validation_labels), inputs, Tap())
     assert len(drawn) == 3
     assert (drawn[0] != drawn[1]).nnz
     assert (drawn[1] != drawn[2]).nnz
