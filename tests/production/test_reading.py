@@ -8,7 +8,6 @@ import pytest
 
 from graphfcl import GraphClassifier, ModelFolder
 from graphfcl.graph.ids import text_array
-from graphfcl.production.answers.calibration import Readings
 from graphfcl.production.answers.version_cache import CacheContents
 from graphfcl.production.store.parts import StoredPart
 from tests.production.crafting import CraftedDatabase
@@ -35,7 +34,7 @@ def test_one_node_of_a_large_model_is_answered_from_a_hundredth_of_its_bytes(fol
     assert versions is not None
     columns = len(stored.names.names)
     scores = np.random.default_rng(0).normal(size=(nodes, columns)).astype(np.float32)
-    readings = Readings(np.linspace(0, 1, nodes), np.ones(nodes))
+    readings = np.stack([np.linspace(0, 1, nodes), np.ones(nodes)], axis=1)
     table = np.zeros((nodes, 32), np.float16)
     for ids in (np.arange(nodes)[::-1], text_array([f"node-{number}" for number in range(nodes)])):
         versions.cache.write(CacheContents(stored.keys, ids, table, scores, readings), lambda: True)

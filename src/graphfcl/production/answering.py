@@ -44,7 +44,7 @@ class AnsweringModel(LiveModel):
     @property
     def classes_(self) -> tuple[ClassLabel, ...]:
         """All classes it can predict, in the order in which they were learned; integers if those of the fit were."""
-        return self._current().parts.for_answers().label_store.labels
+        return self._current().catalogue().labels
 
     @property
     def node_ids_(self) -> np.ndarray:
@@ -91,7 +91,7 @@ class AnsweringModel(LiveModel):
         Of the type that ``fit`` received: texts, or integers as int64. A text that was learned later beside integers
         stays a text; the array then holds Python objects.
         """
-        labels = self._current().parts.for_answers().label_store.label_array()
+        labels = self._current().catalogue().label_array()
         return labels[np.concatenate([each.argmax(axis=1) for each in self._probabilities(nodes)])]
 
     def predict_proba(self, nodes: Any = None) -> np.ndarray:
@@ -100,7 +100,7 @@ class AnsweringModel(LiveModel):
 
     def _probabilities(self, nodes: Any) -> Iterator[np.ndarray]:
         state, nodes = self._current(), self._ids(nodes)
-        labels = state.parts.for_answers().label_store
+        labels = state.catalogue()
         return (class_probabilities(labels, answers) for _, answers in state.in_blocks(nodes))
 
     def score(self, nodes: Any, classes: Any = None) -> float:
@@ -112,7 +112,7 @@ class AnsweringModel(LiveModel):
         """
         from graphfcl.production.changes.user_tables import true_classes
 
-        labels = self._current().parts.for_answers().label_store
+        labels = self._current().catalogue()
         nodes, true = true_classes(nodes, classes, self._columns(), labels)
         return float(np.mean(self.predict(nodes) == true))
 
@@ -123,7 +123,7 @@ class AnsweringModel(LiveModel):
         learned after the fit it is an estimate from the held-out run.
         """
         state, nodes = self._current(), self._ids(nodes)
-        labels, calibration = state.parts.for_answers().label_store, state.calibration()
+        labels, calibration = state.catalogue(), state.calibration()
         blocks = (class_probabilities(labels, answers) for _, answers in state.in_blocks(nodes))
         return [each for block in blocks for each in class_sets(calibration, labels, block, coverage)]
 
@@ -154,7 +154,7 @@ class AnsweringModel(LiveModel):
         if whole_number(top, "top", 3) < 1:
             raise InputError(f"top is {top}: ask for at least 1 class.")
         state, nodes = self._current(), self._ids(nodes)
-        labels, calibration = state.parts.for_answers().label_store, state.calibration()
+        labels, calibration = state.catalogue(), state.calibration()
         return (predictions(calibration, labels, *block, coverage, top) for block in state.in_blocks(nodes))
 
     def labels(self, nodes: Any = None) -> Any:

@@ -8,7 +8,6 @@ import datetime
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,13 +19,11 @@ from graphfcl.graph.tables.frames import is_frame
 from graphfcl.methods import SILENT, Learner, Progress
 from graphfcl.methods.progress import progress_of
 from graphfcl.production.answering import AnsweringModel
-from graphfcl.production.answers.version_cache import CacheContents
+from graphfcl.production.answers.answers import ModelAnswers
 from graphfcl.production.graph.place import FolderUse
 from graphfcl.production.labels.label_store import Statement, Support
-from graphfcl.production.model.keeping import WrittenState, write_newest_cache
 from graphfcl.production.model.parts import ModelParts, list_of_names, make_configuration
-from graphfcl.production.model.state import AnsweringLearner, ModelState
-from graphfcl.production.model.stored_version import StoredVersion
+from graphfcl.production.model.state import ModelState
 from graphfcl.production.model.versions import Versions
 
 if TYPE_CHECKING:  # predictions do not import what only a change needs
@@ -336,18 +333,28 @@ class GraphClassifier(AnsweringModel):
         """
         self.wait()
         state = self._current()
-        written = WrittenState.write(state, self.configuration, versions, request)
-        self._saved(state, written.number, versions)
-        written.keep_answers(self._cache_thread if write_cache else None)
-        return written.number
+        parts = replace(state.copy().parts, configuration=self.configuration)
+        manifest = versions.write(parts, state.history, loaded=state.version, request=request)
+        self._saved(state, manifest["version"], versions)
+        # Answers on disk are those that were computed; the cache of a model in memory always has all.
+        answers = state.answering.computed if parts.graph.passes or not write_cache else state.answering.answers()
+        if answers is not None:
+            versions.keep_answers(manifest, parts, answers, versions.cache.start if write_cache else None)
+        return manifest["version"]
 
     def write_cache(self) -> None:
         """Write the cache of the version that the model is, if that is the newest one of its folder."""
-        write_newest_cache(self._current(), self._versions)
+        state, versions = self._current(), self._versions
+        if versions is None or state.version is None or state.history.unsaved() or state.passes:
+            return
+        if versions.shows(state.version):
+            manifest, answers = versions.manifest(state.version), state.answering.answers()
+            versions.keep_answers(manifest, state.copy().parts, answers, versions.cache.write)
 
     def wait(self) -> None:
         """Until the cache of the folder is written."""
-        self._cache_thread.wait()
+        if self._versions is not None:
+            self._versions.cache.wait()
 
     @classmethod
     def load(
@@ -372,25 +379,17 @@ class GraphClassifier(AnsweringModel):
         stored = versions.load(version, device=device)
         if whole:
             stored.verify()
+
+        def keep(answers: ModelAnswers) -> None:
+            # A model that is about to change leaves the cache to the next reader, which computes them again.
+            with suppress(InputError, OSError):
+                versions.keep_answers(stored.manifest, stored.parts, answers, None if whole else versions.cache.start)
+
         model = cls.from_parts(stored.parts, device=device)
         history = versions.stored_history(stored.manifest)
-        # A model that is about to change leaves the cache to the next reader.
-        keep = partial(model._keep_answers, cached=not whole)
         model._hold(ModelState.of_version(stored, history, keep), versions)
         return model
 
     def bytes_read(self) -> int:
         """How many bytes of its folder were read, the cache included."""
         return 0 if self._versions is None else self._versions.bytes_read()
-
-    def _keep_answers(self, stored: StoredVersion, answering: AnsweringLearner, *, cached: bool) -> None:
-        """Store computed answers for the next reader. cached: also in the cache of the folder."""
-        versions = self._versions
-
-        def write(contents: CacheContents) -> None:
-            if versions is not None and versions.shows(stored.version):
-                self._cache_thread.start(versions.cache, contents, lambda: versions.shows(stored.version))
-
-        with suppress(InputError, OSError):  # the answers are there; the next reader computes them again
-            parts = stored.parts
-            parts.graph.keep_answers(answering.answers(), parts.learner, stored.keys, write if cached else None)

@@ -18,7 +18,7 @@ from graphfcl.production.classifier import GraphClassifier
 from graphfcl.production.labels.history import Entry, now
 from graphfcl.production.labels.label_store import LabelRole
 from graphfcl.production.model.codec import encode
-from graphfcl.production.model.manifests import ERASURE, PRUNED, Manifest, is_whole, read_pruned
+from graphfcl.production.model.stored_version import ERASURE, PRUNED, Manifest, is_whole, read_pruned
 from graphfcl.production.model.versions import Versions
 from graphfcl.production.store.checks import Damaged, need
 

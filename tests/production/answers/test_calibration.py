@@ -43,11 +43,11 @@ def answered(scores: np.ndarray, labels: np.ndarray, asked: int, **more: Any) ->
 def test_the_threshold_keeps_as_many_known_nodes_as_promised() -> None:
     scores, labels = drawn(2, 6000)
     calibration, readings = Calibration().recalibrated(answered(scores, labels, 3000))
-    unknown = calibration.unknown_scores(readings.ood_score)
+    unknown = calibration.unknown_scores(readings[:, 0])
     assert calibration.threshold == pytest.approx(KEPT, abs=0.001)
     assert (unknown[:3000] <= calibration.threshold).mean() == pytest.approx(KEPT, abs=0.001)
     assert (unknown[3000:] <= calibration.threshold).mean() == pytest.approx(KEPT, abs=0.015)
-    probabilities = probabilities_of(scores, readings.temperatures)
+    probabilities = probabilities_of(scores, readings[:, 1])
     np.testing.assert_allclose(probabilities.sum(axis=1), 1)
     confidence, right = probabilities.max(axis=1), probabilities.argmax(axis=1) == labels
     for low in (0.2, 0.4, 0.6, 0.8):
@@ -64,8 +64,8 @@ def test_readings_of_a_kept_calibration_are_those_of_its_making() -> None:
     again = Calibration.from_json(json.loads(json.dumps(calibration.as_json(), sort_keys=True)))
     assert again == calibration
     found = again.readings(replace(evidence(scores, 2), temperature=again.temperature))
-    np.testing.assert_allclose(found.ood_score, readings.ood_score)
-    np.testing.assert_allclose(found.temperatures, readings.temperatures)
+    np.testing.assert_allclose(found[:, 0], readings[:, 0])
+    np.testing.assert_allclose(found[:, 1], readings[:, 1])
 
 
 def test_few_shot_classes_soften_temperatures_by_their_share() -> None:
@@ -92,7 +92,7 @@ def test_the_threshold_keeps_supports_that_were_left_out() -> None:
     limited = threshold(HeldOutResult(weights, few_limit=2.5), None)
     calibration, readings = Calibration(HeldOutResult(weights)).recalibrated(answered(scores, labels, 300))
     assert limited == pytest.approx(float(calibration.unknown_scores(np.array([2.5]))[0]))
-    assert readings.ood_score.shape == (400,)
+    assert readings[:, 0].shape == (400,)
 
 
 def test_unknown_scores_rise_with_ood_score_and_never_reach_1() -> None:
@@ -128,7 +128,7 @@ def test_quantiles_of_misses_are_those_of_split_conformal_prediction(misses: lis
 def test_sets_hold_the_true_class_as_often_as_promised(coverage: float) -> None:
     scores, labels = drawn(8, 8000)
     calibration, readings = Calibration().recalibrated(answered(scores, labels, 2000))
-    probabilities = probabilities_of(scores, readings.temperatures)[2000:]
+    probabilities = probabilities_of(scores, readings[:, 1])[2000:]
     sets = calibration.sets(probabilities, np.zeros(5, dtype=bool), coverage)
     held = sets[np.arange(6000), labels[2000:]].mean()
     assert held >= coverage - 0.02
@@ -166,7 +166,7 @@ def test_scores_that_rule_a_class_out_are_no_obstacle(worst: float) -> None:
     calibration, readings = Calibration().recalibrated(
         replace(answered(scores, labels, 300), evidence=evidence(RowValues.of(scores).bounded().whole()))
     )
-    assert np.isfinite(readings.ood_score).all()
+    assert np.isfinite(readings[:, 0]).all()
     assert np.isfinite(calibration.temperature)
 
 
@@ -183,7 +183,7 @@ def test_sets_are_larger_where_the_calibration_run_saw_larger_misses() -> None:
     scores, labels = drawn(9, 500)
     taught = HeldOutResult(few_misses=tuple(np.minimum(1, LEVELS + 0.5).tolist()))
     calibration, readings = Calibration(taught).recalibrated(answered(scores, labels, 500))
-    probabilities = probabilities_of(scores, readings.temperatures)
+    probabilities = probabilities_of(scores, readings[:, 1])
     few = np.arange(5) >= 3
     plain, wide = (calibration.sets(probabilities, kind, 0.8) for kind in (np.zeros(5, dtype=bool), few))
     assert (plain <= wide).all()

@@ -105,7 +105,7 @@ def test_a_table_of_the_same_form_grows_in(folder: Path, tmp_path: Path) -> None
     weights = model.graph_.text_weights
     assert weights is not None
     assert weights.beside is not None
-    shown = after.visible.features.toarray()[-2:]
+    shown = after.visible.loaded().features.toarray()[-2:]
     np.testing.assert_allclose(shown, weights.apply(after.features).toarray()[-2:])
     assert after.columns.name(shown.shape[1] - 1) == "emb_1"
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from graphfcl.graph.ids import ClassLabel
-from graphfcl.production.answers.calibration import Calibration, Readings
+from graphfcl.production.answers.calibration import Calibration
 from graphfcl.production.answers.row_values import RowValues, probabilities_of
 from graphfcl.production.labels.label_store import LabelStore
 
@@ -17,54 +17,38 @@ Predictions = dict[str, np.ndarray]
 class Answers:
     """What the answers about some nodes are computed from.
 
-    scores: (n, columns) of the learner. ood_score, temperatures: (n,).
-    """
-
-    scores: np.ndarray
-    ood_score: np.ndarray
-    temperatures: np.ndarray
-
-    def of(self, rows: np.ndarray | slice) -> "Answers":
-        """Those of some rows."""
-        return Answers(self.scores[rows], self.ood_score[rows], self.temperatures[rows])
-
-
-@dataclass(frozen=True, eq=False)
-class ModelAnswers:
-    """What the answers about all nodes are computed from, by row.
-
-    scores: (n, columns) of the learner. readings: (n, 2) ood_score and temperatures. Each is an array, or a table on
-    disk of which rows are read. Values of a row without a node have no meaning.
-    calibration: how they become answers. accuracy: as the history keeps it, if it was measured with them.
+    scores: (n, columns) of the learner. readings: (n, 2) OOD score and temperature of each node.
     """
 
     scores: Any
     readings: Any
-    calibration: Calibration
-    accuracy: dict[str, Any] | None = None
 
-    @classmethod
-    def in_memory(
-        cls, scores: np.ndarray, readings: Readings, calibration: Calibration, accuracy: dict[str, Any] | None = None
-    ) -> "ModelAnswers":
-        """Those of a graph in memory."""
-        together = np.stack([readings.ood_score, readings.temperatures], axis=1)
-        return cls(scores, together, calibration, accuracy)
-
-    def of(self, rows: np.ndarray) -> Answers:
+    def of(self, rows: np.ndarray | slice) -> "Answers":
         """Those of some rows, in any order."""
-        readings = self.readings[rows]
-        return Answers(self.scores[rows], readings[:, 0], readings[:, 1])
+        return Answers(self.scores[rows], self.readings[rows])
 
     @property
     def ood_score(self) -> np.ndarray:
-        """(n,) of all rows, in memory."""
+        """(n,) in memory."""
         return RowValues.of(self.readings).whole()[:, 0]
 
     @property
     def temperatures(self) -> np.ndarray:
-        """(n,) of all rows, in memory."""
+        """(n,) in memory."""
         return RowValues.of(self.readings).whole()[:, 1]
+
+
+@dataclass(frozen=True, eq=False)
+class ModelAnswers(Answers):
+    """What the answers about all nodes are computed from, by row.
+
+    Scores and readings are arrays, or tables on disk of which rows are read. Values of a row without a node have no
+    meaning.
+    calibration: how they become answers. accuracy: as the history keeps it, if it was measured with them.
+    """
+
+    calibration: Calibration
+    accuracy: dict[str, Any] | None = None
 
     @property
     def row_bytes(self) -> int:

@@ -62,14 +62,6 @@ class HeldOutResult:
 
 
 @dataclass(frozen=True, eq=False)
-class Readings:
-    """What answers need besides scores. ood_score, temperatures: (n,)."""
-
-    ood_score: np.ndarray
-    temperatures: np.ndarray
-
-
-@dataclass(frozen=True, eq=False)
 class ModelScores:
     """What a model is calibrated on: its scores of all nodes, and labels of some.
 
@@ -119,22 +111,22 @@ class Calibration:
 
     # Applying it
 
-    def readings(self, evidence: Evidence) -> "Readings":
-        """OOD scores and temperatures of all nodes. The evidence must have this calibration's temperature."""
+    def readings(self, evidence: Evidence) -> np.ndarray:
+        """(n, 2) OOD score and temperature of all nodes. The evidence must have this calibration's temperature."""
         names = tuple(self.held_out.weights)
         middles, spreads = (np.array([by[name] for name in names]) for by in (self.middles, self.spreads))
         ruler = Ruler(names, middles, spreads)
         return self._read(ruler, measured(evidence, names))
 
-    def _read(self, ruler: Ruler, values: np.ndarray) -> "Readings":
-        """values: (n, measures) of all nodes, processed in parts to save memory."""
-        ood_score, temperatures = (np.empty(len(values)) for _ in range(2))
+    def _read(self, ruler: Ruler, values: np.ndarray) -> np.ndarray:
+        """(n, 2) readings. values: (n, measures) of all nodes, processed in parts to save memory."""
+        readings = np.empty((len(values), 2))
         for start in range(0, len(values), ROWS_AT_A_TIME):
             part = slice(start, start + ROWS_AT_A_TIME)
             standard = ruler.apply(values[part])
-            ood_score[part] = combined(standard, self.held_out.weights)
-            temperatures[part] = self.temperature * np.exp(self.heat + heat_of(standard, self.held_out))
-        return Readings(ood_score, temperatures)
+            readings[part, 0] = combined(standard, self.held_out.weights)
+            readings[part, 1] = self.temperature * np.exp(self.heat + heat_of(standard, self.held_out))
+        return readings
 
     def unknown_scores(self, ood_score: np.ndarray) -> np.ndarray:
         """(n,) in [0, 1]: the share of validation nodes with a lower OOD score."""
@@ -171,8 +163,8 @@ class Calibration:
 
     # After a change
 
-    def recalibrated(self, model_scores: ModelScores) -> tuple["Calibration", "Readings"]:
-        """The calibration of the current model, and the readings of all nodes."""
+    def recalibrated(self, model_scores: ModelScores) -> tuple["Calibration", np.ndarray]:
+        """The calibration of the current model, and the (n, 2) readings of all nodes."""
         rows, held_out = model_scores.rows, self.held_out
         scores, columns = model_scores.evidence.scores[rows], model_scores.likeliest_columns()
         temperature = best_temperature(scores, columns, start=self.temperature)
@@ -191,10 +183,10 @@ class Calibration:
             spreads=dict(zip(names, ruler.spreads.tolist(), strict=True)),
         )
         readings = calibration._read(ruler, values)
-        ood_scores = readings.ood_score[rows]
+        ood_scores, temperatures = readings[rows].T
         limit = float(np.quantile(ood_scores, KEPT)) + ROUNDING
         excess = ood_scores[ood_scores > limit] - limit
-        probabilities = probabilities_of(scores, readings.temperatures[rows])
+        probabilities = probabilities_of(scores, temperatures)
         calibration = replace(
             calibration,
             ood_score=short(np.quantile(ood_scores, LEVELS)),

@@ -1,4 +1,4 @@
-"""Embeddings and scores of the newest version, so that asking needs no forward pass. May be deleted at any time."""
+"""Embeddings and scores of the newest version, from which queries are answered without a forward pass."""
 
 import threading
 from collections.abc import Callable, Sequence
@@ -11,7 +11,6 @@ import numpy as np
 
 from graphfcl.errors import InputError
 from graphfcl.methods import find_method
-from graphfcl.production.answers.calibration import Readings
 from graphfcl.production.store.checks import UNFIT, Damaged, need
 from graphfcl.production.store.database import Database
 from graphfcl.production.store.ids import IdLookup, lookup_part
@@ -19,7 +18,6 @@ from graphfcl.production.store.parts import Part, StoredPart, write_part
 from graphfcl.runtime.files import canonical_json, flush_folder, sha256_of
 
 COMPUTED_FROM = ("nodes", "edges", "features", "network", "knowledge")
-READINGS = ("ood_score", "temperatures")
 MANY_ROWS = 1000
 CHUNK = 1 << 15  # bytes: single rows are asked for
 DOCUMENT = "cache", 0
@@ -35,13 +33,13 @@ class CacheKeys:
 
 @dataclass(frozen=True, eq=False)
 class CacheContents:
-    """What is kept of all nodes: the user's ids, embeddings (``table``), scores, and what they are asked by besides."""
+    """What is kept of all nodes: the user's ids, embeddings (``table``), scores and (n, 2) readings."""
 
     keys: CacheKeys
     ids: np.ndarray
     table: np.ndarray
     scores: np.ndarray
-    readings: Readings
+    readings: np.ndarray
 
 
 class OpenCache:
@@ -54,9 +52,9 @@ class OpenCache:
         self._part, self._table, self._key = rows, table, key
         self._lookup = IdLookup(rows)
         self.nodes, self.columns = rows.stored("scores").shape
-        for name, axes in {"scores": 2, "rows": 1, **dict.fromkeys(READINGS, 1)}.items():
+        for name, width in {"scores": (self.columns,), "rows": (), "readings": (2,)}.items():
             array = rows.stored(name)
-            need(len(array.shape) == axes and array.shape[0] == self.nodes, "its arrays differ in number")
+            need(array.shape == (self.nodes, *width), "its arrays differ in number")
             need(array.dtype.kind == ("i" if name == "rows" else "f"), "its arrays are of another type")
 
     @property
@@ -73,15 +71,12 @@ class OpenCache:
         """(r, columns) the scores of some rows, or of all."""
         return self._read("scores", rows)
 
-    def readings(self, key: str, rows: Sequence[int] | None = None) -> Readings | None:
-        """What some rows, or all, are asked by besides, if that is of the version with this key."""
-        if self._key != key:
+    def readings(self, key: str, rows: Sequence[int] | None = None) -> np.ndarray | None:
+        """(r, 2) OOD scores and temperatures of some rows, or of all, if they are of the version with this key."""
+        readings = self._read("readings", rows) if self._key == key else None
+        if readings is None or not np.isfinite(readings).all() or not (readings[:, 1] > 0).all():
             return None
-        ood_score, temperatures = (self._read(name, rows) for name in READINGS)
-        if ood_score is None or temperatures is None or not np.isfinite(ood_score).all():
-            return None
-        usable = np.isfinite(temperatures) & (temperatures > 0)
-        return Readings(ood_score, temperatures) if usable.all() else None
+        return readings
 
     def table(self) -> np.ndarray | None:
         """(n, width) the embeddings of all nodes."""
@@ -106,18 +101,19 @@ def _unless_damaged(read: Callable[[], Any]) -> Any:
 class VersionCache:
     """The database of the cache: one document that says which model it belongs to.
 
-    Whoever computed scores may write it, readers too. It need not survive a power cut, and it may be deleted.
+    Every process that computed scores may write it. It need not survive a power cut, and it may be deleted.
     """
 
     def __init__(self, path: Path) -> None:
         self.database = Database(path, lasting=False)
-        self._writing = threading.Lock()
+        self._writing, self._starting = threading.Lock(), threading.Lock()
+        self._thread: threading.Thread | None = None
 
     def write(self, contents: CacheContents, wanted: Callable[[], bool]) -> None:
         """Keep what a version answers from; not an error if that fails: it can be computed again.
 
-        wanted: whether the version is still the newest one, asked while nobody else may change the cache: what was
-        computed before nodes were erased must not be written after it.
+        wanted: whether the version is still the newest one, called while no other process may change the cache: what
+        was computed before nodes were erased must not be written after it.
         """
         with self._writing, suppress(OSError, InputError, Damaged):
             try:
@@ -126,13 +122,30 @@ class VersionCache:
                 self.clear()
                 self._write(contents, wanted)
 
+    def start(self, contents: CacheContents, wanted: Callable[[], bool]) -> None:
+        """The same in a thread; Python waits for it before it ends."""
+        with self._starting:
+            self._join()
+            self._thread = threading.Thread(target=self.write, args=(contents, wanted), name="graphfcl-cache")
+            self._thread.start()
+
+    def wait(self) -> None:
+        """Until it is written."""
+        with self._starting:
+            self._join()
+
+    def _join(self) -> None:
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+
     def _write(self, contents: CacheContents, wanted: Callable[[], bool]) -> None:
         database, ids = self.database, lookup_part(contents.ids)
         try:
             database.begin(wait=0)
             if wanted():
-                readings = {name: getattr(contents.readings, name) for name in READINGS}
-                rows = Part(ids.values, {**ids.arrays, "scores": contents.scores, **readings}, chunk=CHUNK)
+                arrays = {**ids.arrays, "scores": contents.scores, "readings": contents.readings}
+                rows = Part(ids.values, arrays, chunk=CHUNK)
                 database.keep_chunks(set())
                 parts = {"rows": write_part(database, rows)}
                 parts["table"] = write_part(database, Part({}, {"table": contents.table}))
@@ -143,10 +156,11 @@ class VersionCache:
             database.rollback()
 
     def clear(self) -> None:
-        """Remove it for good. Whoever is writing it has opened a file that is gone then."""
-        if self.database.path.parent.is_dir():
-            self.database.path.unlink(missing_ok=True)
-            flush_folder(self.database.path.parent)
+        """Remove it for good; a process that is writing it has opened a file that is gone then."""
+        path = self.database.path
+        if path.is_file() or path.is_symlink():
+            path.unlink(missing_ok=True)
+            flush_folder(path.parent)
 
     def open(self, key: str, columns: int) -> OpenCache | None:
         """The cache of a version with this key and so many columns; None if it is another's or damaged."""
@@ -164,40 +178,9 @@ class VersionCache:
         return _unless_damaged(read)
 
 
-def cache_keys(manifest: dict[str, Any], method: str) -> CacheKeys:
+def cache_keys(manifest: dict[str, Any]) -> CacheKeys:
     """Equal for versions with equal contents; edited code of a method from outside gives others."""
-    parts = manifest["parts"]
+    parts, method = manifest["parts"], manifest["values"]["method"]
     computed = [parts.get(name) for name in COMPUTED_FROM]
     source = find_method(method).source
     return CacheKeys(*(sha256_of(canonical_json([each, method, source])) for each in (computed, [computed, parts])))
-
-
-class CacheThread:
-    """Writes the cache beside everything else; whoever changes what it writes waits for it first."""
-
-    def __init__(self) -> None:
-        self._thread: threading.Thread | None = None
-        self._lock = threading.Lock()  # several threads may ask one model
-
-    def start(self, cache: VersionCache, contents: CacheContents, wanted: Callable[[], bool]) -> None:
-        """Begin; Python waits for it before it ends. wanted: as in ``VersionCache.write``."""
-        with self._lock:
-            self._join()
-            self._thread = threading.Thread(target=cache.write, args=(contents, wanted), name="graphfcl-cache")
-            self._thread.start()
-
-    def wait(self) -> None:
-        """Until it is done."""
-        with self._lock:
-            self._join()
-
-    def _join(self) -> None:
-        if self._thread is not None:
-            self._thread.join()
-            self._thread = None
-
-    def __deepcopy__(self, _: Any) -> "CacheThread":
-        return CacheThread()
-
-    def __reduce__(self) -> Any:
-        return CacheThread, ()

@@ -19,12 +19,10 @@ from graphfcl.graph.tables.columns import ReadColumns
 from graphfcl.graph.tables.frames import is_frame
 from graphfcl.methods import Learner, Progress, find_method
 from graphfcl.production.answers.calibration import Calibration
-from graphfcl.production.answers.version_cache import CacheThread
 from graphfcl.production.labels.history import History
 from graphfcl.production.labels.label_store import LabelStore
-from graphfcl.production.model.packing import pack, unpack
 from graphfcl.production.model.parts import Configuration, ModelParts, name_of_method
-from graphfcl.production.model.state import ModelState
+from graphfcl.production.model.state import ModelState, pack, unpack
 from graphfcl.production.model.versions import Versions
 
 if TYPE_CHECKING:  # predictions do not import what only a change needs
@@ -50,7 +48,6 @@ class LiveModel:
     def _hold(self, state: ModelState | None, versions: Versions | None = None) -> None:
         """Be in this state. versions: the folder that the model was last loaded from or saved to."""
         self._state, self._versions = state, versions
-        self._cache_thread = CacheThread()
         self._changing = threading.Lock()  # held from the start of a change to its end
         self._swapping = threading.Lock()  # held while the state is exchanged
 
@@ -94,7 +91,7 @@ class LiveModel:
 
     def parts(self) -> ModelParts:
         """Everything that the model consists of now."""
-        return self._current().parts.configured(self.configuration)
+        return replace(self._current().parts, configuration=self.configuration)
 
     def all_scores(self) -> np.ndarray:
         """(n, columns) the learner's scores of every node, in the order of ``node_ids_``, in memory.
@@ -202,7 +199,7 @@ class LiveModel:
 
     def _plain(self) -> dict[str, Any]:
         """All attributes but the state, the locks and the folder."""
-        apart = ("_state", "_changing", "_swapping", "_cache_thread", "_versions")
+        apart = ("_state", "_changing", "_swapping", "_versions")
         return {name: value for name, value in vars(self).items() if name not in apart}
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:

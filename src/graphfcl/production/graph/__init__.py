@@ -7,7 +7,7 @@
 =========================  ==========================================================================
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from graphfcl.production.graph.contract import ModelGraph, NodeIndex, StoredGraph
 
@@ -15,13 +15,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
+    from graphfcl.graph.interfaces import AnyGraph
     from graphfcl.production.graph.place import FolderUse
     from graphfcl.production.store.parts import Part, PartSource
 
-__all__ = ["ModelGraph", "NodeIndex", "StoredGraph", "kind_of", "stored_graph"]
+__all__ = ["ModelGraph", "NodeIndex", "StoredGraph", "encode_graph", "kind_of", "stored_graph"]
 
 
-def kind_of(graph: Any) -> "type[ModelGraph]":
+def kind_of(graph: "AnyGraph") -> "type[ModelGraph]":
     """The class of the model's graph that a graph to fit on becomes."""
     from graphfcl.graph.folder import GraphFolder
 
@@ -34,6 +35,16 @@ def kind_of(graph: Any) -> "type[ModelGraph]":
     return GrowingGraph
 
 
+def encode_graph(graph: ModelGraph) -> "dict[str, PartSource]":
+    """The parts ``nodes``, ``edges`` and ``features`` of a version."""
+    from graphfcl.production.graph import folder_codec, growing_codec
+    from graphfcl.production.graph.growing_graph import GrowingGraph
+
+    if isinstance(graph, GrowingGraph):
+        return growing_codec.encode_graph(graph)
+    return folder_codec.encode_graph(graph)  # type: ignore[arg-type]  # there is one other kind
+
+
 def stored_graph(
     part: "Callable[[str], Part]",
     folder: "Path",
@@ -43,24 +54,12 @@ def stored_graph(
     """The graph of a version, of which only the values of its nodes are read.
 
     part: reads a part by name. folder: of the model. use: where its graph folder is and what may be used to compute on
-    it, if it has one. remember: told how a graph in memory that was read is stored.
+    it, if it has one. remember: receives how a graph in memory that was read is stored.
     """
     if "graph" in part("nodes").values:
         from graphfcl.production.graph.folder_codec import StoredFolderGraph
 
-        return StoredFolderGraph(part, _folder_graph, folder, use)
+        return StoredFolderGraph(part, folder, use)
     from graphfcl.production.graph.growing_codec import StoredGrowingGraph
 
-    return StoredGrowingGraph(part, _growing_graph, remember)
-
-
-def _growing_graph(*fields: Any, **named: Any) -> ModelGraph:
-    from graphfcl.production.graph.growing_graph import GrowingGraph  # stored answers are read without scipy
-
-    return GrowingGraph(*fields, **named)
-
-
-def _folder_graph(*fields: Any) -> ModelGraph:
-    from graphfcl.production.graph.folder_model_graph import FolderModelGraph
-
-    return FolderModelGraph(*fields)
+    return StoredGrowingGraph(part, remember)

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from graphfcl.production.answers.answers import ModelAnswers
 from graphfcl.production.answers.version_cache import CacheKeys
+from graphfcl.production.graph.contract import StoredGraph
 from graphfcl.production.graph.growing_codec import decode_rows, decode_views, encode_views, sparse_arrays
 from graphfcl.production.graph.place import FolderUse, find_graph, seen_at
 from graphfcl.production.store.checks import Damaged, need, whole_number
@@ -18,15 +20,14 @@ from graphfcl.runtime.devices import device_on_disk
 if TYPE_CHECKING:
     from graphfcl.graph.folder import GraphFolder
     from graphfcl.graph.folder.grown import Growth
-    from graphfcl.production.answers.answers import ModelAnswers
-    from graphfcl.production.graph.contract import ModelGraph
+    from graphfcl.production.graph.folder_model_graph import FolderModelGraph
     from graphfcl.runtime.resources import Resources
 
 CHUNK = 1 << 17  # bytes: an edge more changes the last chunk
 EDGES = ("first", "second", "weights", "before")
 
 
-def encode_graph(graph: Any) -> dict[str, PartSource]:
+def encode_graph(graph: "FolderModelGraph") -> dict[str, PartSource]:
     """The parts ``nodes``, ``edges`` and ``features``."""
     return {
         "nodes": PartSource(lambda: _encode_nodes(graph)),
@@ -35,7 +36,7 @@ def encode_graph(graph: Any) -> dict[str, PartSource]:
     }
 
 
-def _encode_nodes(graph: Any) -> Part:
+def _encode_nodes(graph: "FolderModelGraph") -> Part:
     growth = graph.growth
     values = {
         "graph": graph.base.sha256,
@@ -49,21 +50,19 @@ def _encode_nodes(graph: Any) -> Part:
     return Part(values, {**id_arrays(growth.ids), "places": growth.places, "gone": growth.gone}, chunk=CHUNK)
 
 
-def _encode_features(graph: Any) -> Part:
+def _encode_features(graph: "FolderModelGraph") -> Part:
     rows, views = graph.growth.features, encode_views(graph.text_weights, graph.standardisation)
     arrays = {"dense": rows} if isinstance(rows, np.ndarray) else sparse_arrays(rows)
     return Part({"width": graph.base.feature_count, **views.values}, {**arrays, **views.arrays}, chunk=CHUNK)
 
 
-class StoredFolderGraph:
-    """See :class:`StoredGraph`. part: reads a part. make: a graph of its fields. folder: of the model."""
+class StoredFolderGraph(StoredGraph):
+    """part: reads a part. folder: of the model."""
 
     passes: ClassVar[bool] = True
 
-    def __init__(
-        self, part: "Callable[[str], Part]", make: "Callable[..., ModelGraph]", folder: Path, use: FolderUse
-    ) -> None:
-        self._part, self._make, self._folder, self._use = part, make, folder, use
+    def __init__(self, part: "Callable[[str], Part]", folder: Path, use: FolderUse) -> None:
+        self._part, self._folder, self._use = part, folder, use
         self._nodes = part("nodes")
 
     @property
@@ -73,7 +72,7 @@ class StoredFolderGraph:
         need(isinstance(digest, str), "it does not name its graph folder")
         return str(digest)
 
-    def read(self) -> "ModelGraph":
+    def read(self) -> "FolderModelGraph":
         return self._read
 
     @cached_property
@@ -81,7 +80,9 @@ class StoredFolderGraph:
         return find_graph(self._folder, self.digest, self._use)
 
     @cached_property
-    def _read(self) -> "ModelGraph":
+    def _read(self) -> "FolderModelGraph":
+        from graphfcl.production.graph.folder_model_graph import FolderModelGraph
+
         folder, resources = self._place
         due = self._nodes.value("restate_due")
         need(isinstance(due, bool), "it does not say whether its sums are those of its graph")
@@ -91,11 +92,11 @@ class StoredFolderGraph:
         need(width == folder.feature_count, "its graph folder has other features")
         growth = self._growth(features, folder.node_count, width)
         text, standardisation = decode_views(features, width, dense=isinstance(growth.features, np.ndarray))
-        graph = self._make(folder, growth, resources, text, standardisation, due)
+        graph = FolderModelGraph(folder, growth, resources, text, standardisation, due)
         need(self.counts() == (graph.node_count, graph.edge_count), "its nodes and edges are miscounted")
         return graph
 
-    def index(self) -> "ModelGraph":
+    def index(self) -> "FolderModelGraph":
         return self.read()
 
     def counts(self) -> tuple[int, int]:
@@ -114,7 +115,7 @@ class StoredFolderGraph:
     def device(self, wanted: str) -> str:
         return device_on_disk(wanted)
 
-    def find_answers(self, keys: CacheKeys, columns: int) -> "ModelAnswers | None":
+    def find_answers(self, keys: CacheKeys, columns: int) -> ModelAnswers | None:
         from graphfcl.production.graph.work_files import find_answers
 
         return find_answers(self._place[1].work, keys.readings, self._row_count, columns)

@@ -1,7 +1,7 @@
 """The graph of a model that stays on disk: a graph folder, and what was added to it and removed from it."""
 
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -17,16 +17,16 @@ from graphfcl.graph.build import adjacency_from_edges
 from graphfcl.graph.folder import GraphFolder
 from graphfcl.graph.folder.grown import GrownFolder, Growth, grown_sha256
 from graphfcl.graph.folder.visible import VisibleFolder
+from graphfcl.graph.interfaces import AnyGraph
 from graphfcl.methods import METHODS, Learner, Progress, find_method
 from graphfcl.methods.blocks.damaged_files import computed_with
 from graphfcl.methods.blocks.tile_files import BLOCK
 from graphfcl.methods.blocks.work_folder import IN_USE, alone_in
 from graphfcl.production.answers.answers import ModelAnswers
-from graphfcl.production.answers.calibration import Calibration, Readings
+from graphfcl.production.answers.calibration import Calibration
 from graphfcl.production.answers.version_cache import CacheContents, CacheKeys
-from graphfcl.production.graph.contract import UNKNOWN_NODE, not_there
+from graphfcl.production.graph.contract import ModelGraph
 from graphfcl.production.graph.feature_columns import FeatureColumns, fresh_ids
-from graphfcl.production.graph.folder_codec import encode_graph
 from graphfcl.production.graph.growing_graph import (
     NO_SUCH_END,
     NO_SUCH_NODE,
@@ -35,7 +35,6 @@ from graphfcl.production.graph.growing_graph import (
 )
 from graphfcl.production.graph.place import FolderUse, write_place
 from graphfcl.production.graph.work_files import LeavingNothing, keep_answers, write_answers
-from graphfcl.production.store.parts import PartSource
 from graphfcl.runtime.devices import device_on_disk
 from graphfcl.runtime.files import SharedLock, shared_lock
 from graphfcl.runtime.resources import Resources
@@ -47,7 +46,7 @@ Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, eq=False)
-class FolderModelGraph:
+class FolderModelGraph(ModelGraph):
     """A :class:`ModelGraph` on disk. A node's number is its row.
 
     base: the graph folder, of which nothing is copied. growth: what differs from it. text_weights, standardisation:
@@ -72,12 +71,14 @@ class FolderModelGraph:
 
     @classmethod
     @contextmanager
-    def fitting(cls, graph: GraphFolder, keep: Callable[[], bool]) -> Iterator[None]:
+    def fitting(cls, graph: AnyGraph, keep: Callable[[], bool]) -> Iterator[None]:
+        assert isinstance(graph, GraphFolder)
         with alone_in(graph.resources.work), LeavingNothing(graph.resources.work, keep=keep):
             yield
 
     @classmethod
-    def of(cls, graph: GraphFolder) -> "FolderModelGraph":
+    def of(cls, graph: AnyGraph) -> "FolderModelGraph":
+        assert isinstance(graph, GraphFolder)
         return cls(graph, Growth.none(graph), graph.resources).fitted_again()
 
     def standardised(self, nodes: np.ndarray) -> "FolderModelGraph":
@@ -96,11 +97,12 @@ class FolderModelGraph:
             weights = TextWeights.fit_blocks(blocks, text.min_nodes, text.beside)
         return replace(self, text_weights=weights, standardisation=None, restate_due=False)
 
-    def shares_numbers(self, other: Any) -> bool:
+    def shares_numbers(self, other: ModelGraph) -> bool:
         """Numbers are rows of the graph folder."""
         return isinstance(other, FolderModelGraph) and other.base is self.base
 
-    def brought(self, graph: GraphFolder) -> tuple["FolderModelGraph", np.ndarray]:
+    def brought(self, graph: AnyGraph) -> tuple["FolderModelGraph", np.ndarray]:
+        assert isinstance(graph, GraphFolder)
         for rows in self.row_parts(row_bytes=64):
             ids = self.ids_at(rows)
             refuse_other_nodes(ids, graph.nodes_of(ids), graph, self.node_count)
@@ -131,20 +133,15 @@ class FolderModelGraph:
         return self.folder.edge_count
 
     @property
-    def next_number(self) -> int:
+    def next_number(self) -> int:  # type: ignore[override]
         return self.growth.row_count
 
-    @property
-    def visible(self) -> Any:
-        known: VisibleFolder | None = self.__dict__.get("_visible")
-        if known is not None:
-            return known
+    def make_visible(self) -> VisibleFolder:
         if isinstance(self.folder, GrownFolder):
             self.folder.write()
         view = self.text_weights or self.standardisation
         resources, classes = replace(self.resources, work=self.work), len(self.base.class_names)
-        fresh = VisibleFolder.of(self.folder.rows, self._shown, view, resources, class_count=classes)
-        return self.__dict__.setdefault("_visible", fresh)
+        return VisibleFolder.of(self.folder.rows, self._shown, view, resources, class_count=classes)
 
     @property
     def columns(self) -> FeatureColumns:
@@ -168,36 +165,20 @@ class FolderModelGraph:
     # Nodes by id
 
     @property
-    def names(self) -> "FolderModelGraph":
-        return self
-
-    @property
     def folder_nodes(self) -> int:
         return self.base.node_count
 
     def rows_of_ids(self, ids: Any) -> np.ndarray:
         return self.folder.nodes_of(ids)
 
-    def known_rows(self, ids: Any, sentence: str = UNKNOWN_NODE) -> np.ndarray:
-        rows = self.rows_of_ids(ids)
-        if (rows < 0).any():
-            raise not_there(ids, rows, sentence)
-        return rows
-
-    def numbers_of(self, ids: Any) -> np.ndarray:
-        return self.known_rows(ids)
+    def rows_of(self, numbers: np.ndarray) -> np.ndarray:
+        return numbers
 
     def numbers_at(self, rows: Any) -> np.ndarray:
         return np.asarray(rows, dtype=np.int64)
 
     def ids_at(self, rows: Any) -> np.ndarray:
         return self.folder.ids(rows)
-
-    def ids_of(self, numbers: np.ndarray) -> np.ndarray:
-        strange = numbers[~self.contains(numbers)]
-        if strange.size:
-            raise InputError(f"node number {strange[0]} is not in the graph: ask only for nodes that exist.")
-        return self.folder.ids(numbers)
 
     def contains(self, numbers: np.ndarray) -> np.ndarray:
         inside = (numbers >= 0) & (numbers < self.growth.row_count)
@@ -218,7 +199,7 @@ class FolderModelGraph:
             yield rows if self._shown is None else rows[self._shown[rows]]
 
     @property
-    def ids(self) -> np.ndarray:
+    def ids(self) -> np.ndarray:  # type: ignore[override]
         return np.concatenate([self.ids_at(rows) for rows in self.row_parts(row_bytes=64)])
 
     # Changes
@@ -306,15 +287,6 @@ class FolderModelGraph:
     def attempt(self, learner: Learner, compute: Callable[[Learner], Result]) -> Result:
         return computed_with(learner, compute)
 
-    def carry(
-        self,
-        learner: Learner,  # noqa: ARG002
-        before: "FolderModelGraph",  # noqa: ARG002
-        touched: list[np.ndarray],  # noqa: ARG002
-    ) -> Mapping[str, Any]:
-        """Everything is computed when somebody asks."""
-        return {}
-
     def restated(self) -> "FolderModelGraph":
         return replace(self, restate_due=False)
 
@@ -323,14 +295,11 @@ class FolderModelGraph:
         return learner.all_scores(self.visible)
 
     def make_answers(
-        self, scores: Any, readings: Readings, calibration: Calibration, accuracy: dict[str, Any] | None
+        self, scores: Any, readings: np.ndarray, calibration: Calibration, accuracy: dict[str, Any] | None
     ) -> ModelAnswers:
         return write_answers(self.work, scores, readings, calibration, accuracy)
 
     # Keeping
-
-    def encode(self) -> dict[str, PartSource]:
-        return encode_graph(self)
 
     def use(self) -> FolderUse:
         resources = self.resources
@@ -364,9 +333,9 @@ def _pairs(ends: np.ndarray, weights: np.ndarray | None, what: str) -> tuple[np.
 
 def _weights_in(folder: GraphFolder, first: np.ndarray, second: np.ndarray) -> np.ndarray:
     """(e,) what some pairs weigh in a folder; 0 where it has no such edge."""
-    found = np.zeros(first.size, dtype=np.float32)
+    weights = np.zeros(first.size, dtype=np.float32)
     inside = np.flatnonzero((first < folder.node_count) & (second < folder.node_count))
     if inside.size:
         rows, places = np.unique(first[inside], return_inverse=True)
-        found[inside] = np.asarray(folder.rows.neighbours_at(rows)[places, second[inside]]).ravel()
-    return found
+        weights[inside] = np.asarray(folder.rows.neighbours_at(rows)[places, second[inside]]).ravel()
+    return weights

@@ -7,11 +7,11 @@ change: a node that comes changes the last chunks, one that leaves changes its o
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from graphfcl.production.graph.contract import NodeNames
+from graphfcl.production.graph.contract import NodeNames, StoredGraph
 from graphfcl.production.store.checks import Damaged, need, whole_number
 from graphfcl.production.store.ids import id_arrays, id_cuts, read_ids
 from graphfcl.production.store.parts import CHUNK, Part, PartSource
@@ -21,9 +21,7 @@ if TYPE_CHECKING:  # ids and labels are read without scipy
 
     from graphfcl.graph import Features, Standardisation, TextWeights
     from graphfcl.graph.views import NumbersBesideWords
-    from graphfcl.production.answers.answers import ModelAnswers
-    from graphfcl.production.answers.version_cache import CacheKeys
-    from graphfcl.production.graph.contract import ModelGraph, NodeIndex
+    from graphfcl.production.graph.growing_graph import GrowingGraph
 
 WIDE, MIDDLE, NARROW = 1 << 16, 1 << 14, 1 << 12  # numbers of nodes in one chunk: of a few bytes a node, or of many
 TAIL = 16
@@ -31,7 +29,7 @@ WIDEST = 1 << 24  # columns of features
 VIEW_ARRAYS = ("text.columns", "text.weights", "means", "deviations", "beside.means", "beside.deviations")
 
 
-def encode_graph(graph: Any) -> dict[str, PartSource]:
+def encode_graph(graph: "GrowingGraph") -> dict[str, PartSource]:
     """Its three parts."""
     seen = (graph.features, graph.numbers, graph.feature_names, graph.text_weights, graph.standardisation)
     return {
@@ -41,31 +39,28 @@ def encode_graph(graph: Any) -> dict[str, PartSource]:
     }
 
 
-class StoredGrowingGraph:
-    """See :class:`StoredGraph`. part: reads a part. make: a graph of its fields. remember: told what was read."""
-
-    passes: ClassVar[bool] = False
+class StoredGrowingGraph(StoredGraph):
+    """part: reads a part. remember: receives how a graph that was read is stored."""
 
     def __init__(
-        self,
-        part: "Callable[[str], Part]",
-        make: "Callable[..., ModelGraph]",
-        remember: "Callable[[Mapping[str, PartSource]], None]",
+        self, part: "Callable[[str], Part]", remember: "Callable[[Mapping[str, PartSource]], None]" = lambda _: None
     ) -> None:
-        self._part, self._make, self._remember = part, make, remember
-        self._read: ModelGraph | None = None
+        self._part, self._remember = part, remember
+        self._graph: GrowingGraph | None = None
 
-    def read(self) -> "ModelGraph":
-        if self._read is None:
+    def read(self) -> "GrowingGraph":
+        if self._graph is None:
+            from graphfcl.production.graph.growing_graph import GrowingGraph
+
             numbers, next_number, ids = _decode_nodes(self._part("nodes"))
             adjacency = _decode_edges(self._part("edges"), numbers)
             fields = _decode_features(self._part("features"), numbers.size)
-            self._read = self._make(numbers, ids, next_number, adjacency, **fields)
-            self._remember(encode_graph(self._read))
-        return self._read
+            self._graph = GrowingGraph(numbers, ids, next_number, adjacency, **fields)
+            self._remember(encode_graph(self._graph))
+        return self._graph
 
-    def index(self) -> "NodeIndex":
-        return self._index if self._read is None else self._read
+    def index(self) -> NodeNames:
+        return self._graph or self._index
 
     @cached_property
     def _index(self) -> NodeNames:
@@ -76,25 +71,15 @@ class StoredGrowingGraph:
         return self._part("nodes").length("numbers"), self._part("edges").length("others")
 
     def contains(self, numbers: np.ndarray) -> np.ndarray:
-        if self._read is not None:
-            return self._read.contains(numbers)
+        if self._graph is not None:
+            return self._graph.contains(numbers)
         return np.isin(numbers, self._part("nodes").array("numbers"))
-
-    def origin(self) -> dict[str, Any]:
-        return {}
-
-    def device(self, wanted: str) -> str:
-        return wanted
-
-    def find_answers(self, keys: "CacheKeys", columns: int) -> "ModelAnswers | None":  # noqa: ARG002
-        """The cache of the model folder has all of them."""
-        return None
 
 
 # Nodes
 
 
-def encode_nodes(graph: Any) -> Part:
+def encode_nodes(graph: "GrowingGraph") -> Part:
     """Numbers and ids."""
     ids = id_arrays(graph.ids)
     cuts = {"numbers": _cuts(graph, WIDE), **id_cuts(ids, _cuts(graph, MIDDLE))}
@@ -116,7 +101,7 @@ def _decode_nodes(part: Part) -> tuple[np.ndarray, int, np.ndarray]:
 # Edges
 
 
-def encode_edges(graph: Any) -> Part:
+def encode_edges(graph: "GrowingGraph") -> Part:
     """Each edge once, in the row of its later node, by the number of the other."""
     from scipy import sparse
 
@@ -177,7 +162,7 @@ def csr_of(counts: Any, columns: Any, values: Any, shape: tuple[int, int], what:
 # Features
 
 
-def encode_features(graph: Any) -> Part:
+def encode_features(graph: "GrowingGraph") -> Part:
     """Features as they are, and what turns them into those that a learner sees."""
     features, arrays, cuts = graph.features, {}, {}
     if isinstance(features, np.ndarray):
@@ -225,7 +210,7 @@ def decode_rows(part: Part, shape: tuple[int, int]) -> "Features":
     return csr_of(part.array("counts"), columns, data, shape, "features")
 
 
-def _cuts(graph: Any, width: int) -> np.ndarray:
+def _cuts(graph: "GrowingGraph", width: int) -> np.ndarray:
     """Rows at which chunks of so many node numbers end; the last ones, to which nodes are added, are a part as wide."""
     full, part = graph.next_number // width * width, max(1, width // TAIL)
     ends = np.concatenate([np.arange(width, full + 1, width), np.arange(full + part, graph.next_number, part)])

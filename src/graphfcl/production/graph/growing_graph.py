@@ -1,28 +1,22 @@
 """The graph of a model in memory, which grows and shrinks while a learner lives on it."""
 
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from graphfcl.errors import InputError, quoted
-from graphfcl.graph import Features, Graph, Standardisation, TextWeights, VisibleGraph
+from graphfcl.graph import Features, Standardisation, TextWeights, VisibleGraph
 from graphfcl.graph.build import adjacency_from_edges
 from graphfcl.graph.ids import IdIndex
 from graphfcl.graph.interfaces import AnyGraph
 from graphfcl.methods import Learner, Progress
 from graphfcl.production.answers.answers import ModelAnswers
-from graphfcl.production.answers.calibration import Calibration, Readings
 from graphfcl.production.answers.version_cache import CacheContents, CacheKeys
-from graphfcl.production.graph.contract import NodeNames
+from graphfcl.production.graph.contract import ModelGraph, NodeNames
 from graphfcl.production.graph.feature_columns import FeatureColumns, fresh_ids
-from graphfcl.production.graph.growing_codec import encode_graph
-from graphfcl.production.graph.place import FolderUse
-from graphfcl.production.store.parts import PartSource
 
 WHOLE_ABOVE = 0.5  # share of nodes within reach of a change above which all embeddings are computed again
 NO_SUCH_END = (
@@ -30,11 +24,9 @@ NO_SUCH_END = (
 )
 NO_SUCH_NODE = "node {} is not in the graph: leave it out; nothing was changed."
 
-Result = TypeVar("Result")
-
 
 @dataclass(frozen=True, eq=False)
-class GrowingGraph(NodeNames):
+class GrowingGraph(NodeNames, ModelGraph):
     """A :class:`ModelGraph` in memory.
 
     numbers: (n,) int64, ascending. ids: (n,) the user's own, int64 or text. next_number: the first number that no node
@@ -50,17 +42,6 @@ class GrowingGraph(NodeNames):
     feature_names: np.ndarray | None = None
     text_weights: TextWeights | None = None
     standardisation: Standardisation | None = None
-
-    passes: ClassVar[bool] = False
-    restate_due: ClassVar[bool] = False
-
-    @classmethod
-    def refuse_method(cls, method: str) -> None:
-        """Every method computes in memory."""
-
-    @classmethod
-    def fitting(cls, graph: Graph, keep: Callable[[], bool]) -> AbstractContextManager[None]:  # noqa: ARG003
-        return nullcontext()
 
     @classmethod
     def of(cls, graph: AnyGraph) -> "GrowingGraph":
@@ -84,22 +65,19 @@ class GrowingGraph(NodeNames):
         return replace(self, standardisation=Standardisation.fit(rows))
 
     def fitted_again(self) -> "GrowingGraph":
-        known = self.text_weights
-        groups = () if known is None or known.beside is None else known.beside.groups
-        weights = None if known is None else TextWeights.fit(self.features, known.min_nodes, groups)
+        text = self.text_weights
+        groups = () if text is None or text.beside is None else text.beside.groups
+        weights = None if text is None else TextWeights.fit(self.features, text.min_nodes, groups)
         return replace(self, text_weights=weights, standardisation=None)
 
-    def shares_numbers(self, other: Any) -> bool:  # noqa: ARG002  # a node keeps its number for ever
-        return True
-
-    def brought(self, graph: Graph) -> tuple["GrowingGraph", np.ndarray]:
+    def brought(self, graph: AnyGraph) -> tuple["GrowingGraph", np.ndarray]:
         """The nodes keep their numbers."""
         rows = IdIndex(graph.node_ids).rows(self.ids)
         refuse_other_nodes(self.ids, rows, graph, self.node_count)
         fresh = GrowingGraph.of(graph)
         adjacency = fresh.adjacency[rows][:, rows]
         adjacency.sort_indices()
-        anew = replace(
+        replaced = replace(
             self,
             adjacency=adjacency,
             features=fresh.features[rows],
@@ -109,25 +87,16 @@ class GrowingGraph(NodeNames):
         )
         numbers = np.empty(graph.node_count, dtype=np.int64)
         numbers[rows] = self.numbers
-        return anew, numbers
+        return replaced, numbers
 
     @property
     def edge_count(self) -> int:
         return int(self.adjacency.nnz) // 2
 
-    @property
-    def visible(self) -> VisibleGraph:
-        known: VisibleGraph | None = self.__dict__.get("_visible")
-        if known is not None:
-            return known
+    def make_visible(self) -> VisibleGraph:
         view = self.text_weights or self.standardisation
         features = self.features if view is None else view.apply(self.features)
-        fresh = VisibleGraph(nodes=self.numbers, adjacency=self.adjacency, features=features)
-        return self.__dict__.setdefault("_visible", fresh)
-
-    @property
-    def names(self) -> NodeNames:
-        return self
+        return VisibleGraph(nodes=self.numbers, adjacency=self.adjacency, features=features)
 
     @property
     def columns(self) -> FeatureColumns:
@@ -219,71 +188,36 @@ class GrowingGraph(NodeNames):
 
     # Computing
 
-    def device(self, wanted: str) -> str:
-        return wanted
-
-    def in_use(self) -> AbstractContextManager[None]:
-        return nullcontext()
-
-    def at_work(self) -> "AbstractContextManager[GrowingGraph]":
-        return nullcontext(self)
-
-    def cleared(self, lock: Any, remember: Callable[[str, Any], Any]) -> AbstractContextManager[None]:  # noqa: ARG002
-        return nullcontext()
-
-    def attempt(self, learner: Learner, compute: Callable[[Learner], Result]) -> Result:
-        return compute(learner)
-
     def carry(self, learner: Learner, before: "GrowingGraph", touched: list[np.ndarray]) -> Mapping[str, Any]:
         """Only embeddings within reach of the change are computed again.
 
         If more than ``WHOLE_ABOVE`` of the nodes are, the learner is given none, and computes all when it is asked.
         """
-        known = learner.embeddings(before.visible)
+        embeddings = learner.embeddings(before.visible)
         ends = np.unique(np.concatenate(touched)) if touched else np.zeros(0, np.int64)
         reached = self.reach(ends, learner.reach)
         share = reached.size / max(1, self.node_count)
-        if share <= WHOLE_ABOVE and known.shape[1]:
+        if share <= WHOLE_ABOVE and embeddings.shape[1]:
             stayed = np.isin(self.numbers, before.numbers, assume_unique=True)
-            moved = np.empty((self.node_count, known.shape[1]), dtype=known.dtype)
-            moved[stayed] = known[before.visible.rows(self.numbers[stayed])]
+            moved = np.empty((self.node_count, embeddings.shape[1]), dtype=embeddings.dtype)
+            moved[stayed] = embeddings[before.visible.rows(self.numbers[stayed])]
             if reached.size:
                 moved[reached] = learner.embeddings_of_rows(self.visible, reached)
             learner.use_embeddings(self.visible, moved)
         return {"within_reach": round(share, 4)}
 
-    def restated(self) -> "GrowingGraph":
-        return self
-
     def all_scores(self, learner: Learner, progress: Progress) -> np.ndarray:  # noqa: ARG002
         learner.embeddings(self.visible)
         return learner.scores(self.visible, self.numbers)
-
-    def make_answers(
-        self, scores: np.ndarray, readings: Readings, calibration: Calibration, accuracy: dict[str, Any] | None
-    ) -> ModelAnswers:
-        return ModelAnswers.in_memory(scores, readings, calibration, accuracy)
-
-    # Keeping
-
-    def encode(self) -> dict[str, PartSource]:
-        return encode_graph(self)
-
-    def use(self) -> FolderUse:
-        return FolderUse()
-
-    def write_place(self, model: Path) -> None:
-        """The versions have all of it."""
 
     def keep_answers(
         self, answers: ModelAnswers, learner: Learner, keys: CacheKeys, cache: Callable[[CacheContents], None] | None
     ) -> None:
         if cache is not None:
-            readings = Readings(answers.ood_score, answers.temperatures)
-            cache(CacheContents(keys, self.ids, learner.embeddings(self.visible), answers.scores, readings))
+            cache(CacheContents(keys, self.ids, learner.embeddings(self.visible), answers.scores, answers.readings))
 
 
-def refuse_other_nodes(ids: np.ndarray, rows: np.ndarray, graph: Any, node_count: int) -> None:
+def refuse_other_nodes(ids: np.ndarray, rows: np.ndarray, graph: AnyGraph, node_count: int) -> None:
     """Refuse a graph that was brought if it does not have exactly the nodes of the model.
 
     ids: (m,) of nodes of the model. rows: (m,) their rows in the graph, -1 where it lacks one. node_count: that of the

@@ -19,24 +19,21 @@ from graphfcl.methods.blocks.stored_table import StoredTable
 from graphfcl.methods.blocks.tile_files import DiskFull
 from graphfcl.methods.blocks.work_folder import COMPUTING, IN_USE, WorkFolder, alone_in, key_of
 from graphfcl.production.answers.answers import ModelAnswers
-from graphfcl.production.answers.calibration import Calibration, Readings
+from graphfcl.production.answers.calibration import Calibration
 from graphfcl.runtime.files import canonical_json, file_lock, make_folder, shared_lock, write_bytes
 
 KEPT = 2  # versions whose answers stay on disk
 
 
 def write_answers(
-    work: Path, scores: StoredTable, readings: Readings, calibration: Calibration, accuracy: dict[str, Any] | None
+    work: Path, scores: StoredTable, readings: np.ndarray, calibration: Calibration, accuracy: dict[str, Any] | None
 ) -> ModelAnswers:
     """Write the readings beside the scores. work: of a state of the graph."""
     key = key_of(readings=scores.key, calibration=calibration.as_json())
     table = WorkFolder(work).table("readings", key, scores.rows, 2, kind="<f8", by="parts")
     for number in table.missing():
         file = table.files[number]
-        file.write(
-            np.stack([readings.ood_score[low:high], readings.temperatures[low:high]], axis=1)
-            for low, high in file.extent.blocks
-        )
+        file.write(readings[low:high] for low, high in file.extent.blocks)
     return ModelAnswers(scores, table, calibration, accuracy)
 
 

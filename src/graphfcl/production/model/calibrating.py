@@ -11,7 +11,7 @@ from graphfcl.methods import SILENT, Learner, Progress
 from graphfcl.methods.blocks.interface import some_of_each_class
 from graphfcl.methods.learner import Labelled
 from graphfcl.production.answers.answers import Answers, ModelAnswers, class_probabilities
-from graphfcl.production.answers.calibration import Calibration, ModelScores, Readings, unknown_share
+from graphfcl.production.answers.calibration import Calibration, ModelScores, unknown_share
 from graphfcl.production.answers.ood_scores import MANY_NODES, Evidence
 from graphfcl.production.answers.row_values import RowValues, node_rows
 from graphfcl.production.labels.history import History
@@ -49,13 +49,13 @@ def compute_answers(
         return graph.make_answers(scores, readings, calibration, accuracy)
 
 
-def calibrate(parts: ModelParts, scores: Any) -> tuple[Calibration, Readings, dict[str, Any] | None]:
+def calibrate(parts: ModelParts, scores: Any) -> tuple[Calibration, np.ndarray, dict[str, Any] | None]:
     """Calibrate and measure a model on its validation nodes, unless its calibration belongs to its scores.
 
     The calibration is a function of scores, labels and the held-out run; the previous one is used only if there are no
-    validation nodes. Returns it with the readings of every node, and the accuracy as the history keeps it, None if the
-    model was calibrated before. With the accuracy go two numbers that show whether a model ages: the mean probability
-    of the predicted classes of validation nodes (``confidence``), and the share of nodes called unknown (``unknown``).
+    validation nodes. Returns it with the (n, 2) readings of every node, and the accuracy as the history keeps it, None
+    if the model was calibrated before. Two numbers of the accuracy show whether a model ages: the mean probability of
+    the predicted classes of validation nodes (``confidence``), and the share of nodes called unknown (``unknown``).
 
     scores: (n, columns) of every row of its graph, an array or a table on disk.
     """
@@ -97,8 +97,8 @@ def calibrate(parts: ModelParts, scores: Any) -> tuple[Calibration, Readings, di
         "validation": _mean(recalls),
         "leave_one_out": None if left_out_recalls is None else _mean(left_out_recalls),
         "classes": {name: round(value, 4) for name, value in {**recalls, **(left_out_recalls or {})}.items()},
-        "confidence": _confidence(labels, Answers(scores[rows], readings.ood_score[rows], readings.temperatures[rows])),
-        "unknown": round(unknown_share(calibration, readings.ood_score[node_rows(visible)]), 4),
+        "confidence": _confidence(labels, Answers(scores[rows], readings[rows])),
+        "unknown": round(unknown_share(calibration, readings[node_rows(visible), 0]), 4),
     }
     return calibration, readings, accuracy
 

@@ -23,7 +23,7 @@ from graphfcl.errors import GraphfclWarning, InputError
 from graphfcl.graph.tables.columns import ReadColumns
 from graphfcl.methods import Learner, LearnerState, Method, find_method, flat_settings
 from graphfcl.production.answers.calibration import Calibration
-from graphfcl.production.graph import stored_graph
+from graphfcl.production.graph import encode_graph, stored_graph
 from graphfcl.production.graph.place import FolderUse
 from graphfcl.production.labels.label_store import LabelRole, LabelStore, read_statements, statements_column
 from graphfcl.production.model.parts import Configuration, ModelParts
@@ -50,7 +50,7 @@ def encode(parts: ModelParts) -> dict[str, PartSource]:
     network = {key: tensor for key, tensor in state.tensors.items() if key in lasting}
     knowledge = {key: tensor for key, tensor in state.tensors.items() if key not in lasting}
     return {
-        **parts.graph.encode(),
+        **encode_graph(parts.graph),
         "network": PartSource(lambda: _encode_tensors(network)),
         "knowledge": PartSource(lambda: _encode_tensors(knowledge, learner=state.values)),
         "label_store": label_source(store),

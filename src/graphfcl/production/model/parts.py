@@ -1,10 +1,10 @@
 """What a model in production consists of, and the parameters that configure it."""
 
 import math
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from graphfcl.errors import InputError, shown
 from graphfcl.graph.tables.columns import ReadColumns
@@ -44,17 +44,6 @@ class Configuration:
         return {name: getattr(self, name) for name in PARAMETERS}
 
 
-class PartSource(Protocol):
-    """A stored version, from which parts are read when they are needed."""
-
-    @property
-    def names(self) -> LabelStore:
-        """A label store with the names of the classes and no labelled nodes."""
-
-    def part(self, name: str) -> Any:
-        """``graph``, ``learner`` or ``label_store``; the same object every time."""
-
-
 @dataclass(frozen=True, eq=False)
 class ModelParts:
     """Everything that a model consists of. All parts but the learner are immutable.
@@ -69,42 +58,22 @@ class ModelParts:
     calibration: Calibration
 
     @classmethod
-    def from_source(cls, configuration: Configuration, calibration: Calibration, source: PartSource) -> "ModelParts":
-        """Parts of which graph, learner and label store are read when they are needed."""
+    def lazy(cls, configuration: Configuration, calibration: Calibration, read: Callable[[str], Any]) -> "ModelParts":
+        """Parts of which graph, learner and label store are read, by name, when they are needed."""
         parts = object.__new__(cls)
-        parts.__dict__.update(configuration=configuration, calibration=calibration, _source=source)
+        parts.__dict__.update(configuration=configuration, calibration=calibration, _read=read)
         return parts
 
     def __getattr__(self, name: str) -> Any:
         """A part that has not been read yet."""
-        source = self.__dict__.get("_source")
-        if source is None or name not in ("graph", "learner", "label_store"):
+        if "_read" not in self.__dict__ or name not in ("graph", "learner", "label_store"):
             raise AttributeError(f"a model has no part {name!r}")
-        self.__dict__[name] = source.part(name)
+        self.__dict__[name] = self._read(name)
         return self.__dict__[name]
-
-    def __getstate__(self) -> dict[str, Any]:
-        """A copy has all parts."""
-        return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
     def read(self) -> "ModelParts":
         """The same parts, all of them read and verified."""
-        return self if "_source" not in self.__dict__ else ModelParts(**self.__getstate__())
-
-    def configured(self, configuration: Configuration) -> "ModelParts":
-        """The same with another configuration."""
-        parts = object.__new__(ModelParts)
-        parts.__dict__.update(self.__dict__, configuration=configuration)
-        return parts
-
-    def for_answers(self) -> "ModelParts":
-        """Enough to turn scores into answers: the label store has class names, but perhaps no labelled nodes."""
-        if "label_store" in self.__dict__ or "_source" not in self.__dict__:
-            return self
-        source: PartSource = self.__dict__["_source"]
-        parts = object.__new__(ModelParts)
-        parts.__dict__.update(self.__dict__, label_store=source.names)
-        return parts
+        return replace(self) if "_read" in self.__dict__ else self
 
 
 def whole_number(value: Any, what: str, example: int) -> int:

@@ -1,5 +1,6 @@
 """One state of a model: its parts, its learner, and the answers of that learner about all nodes."""
 
+import json
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -15,14 +16,18 @@ from graphfcl.methods.blocks.damaged_files import DamagedFile, computed_again
 from graphfcl.production.answers.answers import Answers, ModelAnswers, class_probabilities
 from graphfcl.production.answers.calibration import Calibration
 from graphfcl.production.graph.contract import AT_A_TIME
+from graphfcl.production.graph.place import FolderUse
 from graphfcl.production.labels.history import History
-from graphfcl.production.model.parts import ModelParts
+from graphfcl.production.labels.label_store import LabelStore
+from graphfcl.production.model.codec import decode, encode_in_memory
+from graphfcl.production.model.parts import Configuration, ModelParts
 from graphfcl.production.model.stored_version import StoredVersion
+from graphfcl.production.store.parts import Part
 
 if TYPE_CHECKING:
     from graphfcl.production.graph import NodeIndex
 
-Keep = Callable[[StoredVersion, "AnsweringLearner"], None]
+Keep = Callable[[ModelAnswers], None]
 Result = TypeVar("Result")
 
 
@@ -79,8 +84,8 @@ class AnsweringLearner:
                 with self._parts.graph.in_use():
                     if not self.has_answers():  # another process may have computed them while this one waited
                         self.computed = self._compute(progress)
-                        if self.stored is not None and self._keep is not None:
-                            self._keep(self.stored, self)
+                        if self._keep is not None:
+                            self._keep(self.computed)
             assert self.computed is not None
             return self.computed
 
@@ -165,6 +170,11 @@ class ModelState:
         """The state of a model in a folder."""
         return cls(stored.parts, AnsweringLearner(stored.parts, stored=stored, keep=keep), history, stored.version)
 
+    def catalogue(self) -> LabelStore:
+        """The names of the classes: a label store with perhaps no labelled nodes, which are not read for it."""
+        stored = self.answering.stored
+        return self.parts.label_store if stored is None or "label_store" in vars(self.parts) else stored.names
+
     @property
     def passes(self) -> bool:
         """Whether answers take passes over a graph folder, and lie on disk."""
@@ -174,7 +184,7 @@ class ModelState:
     def names(self) -> "NodeIndex":
         """The index of its nodes, for which the rest of the graph need not be read."""
         stored = self.answering.stored
-        return self.parts.graph.names if stored is None else stored.node_index()
+        return self.parts.graph if stored is None else stored.node_index()
 
     def counts(self) -> tuple[int, int]:
         """The numbers of nodes and edges, which are not read from a folder for it."""
@@ -254,3 +264,40 @@ class RowAnswers:
     def unknown_scores(self) -> np.ndarray:
         """(n,) of all rows: the share of validation nodes with a lower OOD score."""
         return self.state.calibration().unknown_scores(self.ood_score())
+
+
+# Copies in other processes
+
+
+@dataclass(frozen=True)
+class PackedState:
+    """parts: as a folder has them. history: JSON. answers: scores and readings of all nodes, so that a copy answers the
+    same to the digit, without a forward pass; none of a graph on disk, where they lie. use: where such a graph and its
+    work folder are.
+    """
+
+    parts: dict[str, Part]
+    history: str
+    version: int | None
+    answers: tuple[np.ndarray, np.ndarray] | None
+    use: FolderUse
+
+
+def pack(state: ModelState, configuration: Configuration) -> PackedState:
+    """A state that another process can :func:`unpack`."""
+    parts = state.copy().parts
+    return PackedState(
+        parts=encode_in_memory(replace(parts, configuration=configuration)),
+        history=json.dumps(state.history.entries()),
+        version=state.version,
+        answers=None if state.passes else (state.answering.answers().scores, state.answering.answers().readings),
+        use=parts.graph.use(),
+    )
+
+
+def unpack(packed: PackedState, *, device: str) -> ModelState:
+    """The state again; its method must be known here."""
+    parts = decode(packed.parts.__getitem__, device=device, use=packed.use)
+    answers = ModelAnswers(*packed.answers, parts.calibration) if packed.answers else None
+    state = ModelState.of(parts, answers)
+    return replace(state, history=History(json.loads(packed.history)), version=packed.version)

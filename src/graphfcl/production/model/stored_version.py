@@ -1,5 +1,13 @@
-"""One version of a model in a folder; what it consists of is read when it is first needed."""
+"""What the database holds of a version, and the version itself, of which parts are read when they are needed.
 
+========  =============================================================================
+version   the manifest of a version, by its number: parts by checksum, changes, method
+pruned    the changes of a version that was pruned
+erasure   number 0, while an erasure is not finished: the report for its caller
+========  =============================================================================
+"""
+
+import re
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -17,10 +25,81 @@ from graphfcl.production.answers.version_cache import OpenCache, VersionCache, c
 from graphfcl.production.graph import ModelGraph, NodeIndex, StoredGraph, stored_graph
 from graphfcl.production.graph.place import FolderUse
 from graphfcl.production.labels.label_store import LabelStore
-from graphfcl.production.model.codec import decode_answers, decode_label_store, decode_learner, label_source
+from graphfcl.production.model.codec import PARTS, decode_answers, decode_label_store, decode_learner, label_source
 from graphfcl.production.model.parts import ModelParts
-from graphfcl.production.store.checks import UNFIT, Damaged, first_line, need
+from graphfcl.production.store.checks import UNFIT, Damaged, first_line, need, whole_number
+from graphfcl.production.store.database import Database
 from graphfcl.production.store.parts import Parts, PartSource, StoredPart
+
+VERSION, PRUNED, ERASURE = "version", "pruned", "erasure"
+NAME = re.compile(r"[0-9a-f]{64}")
+
+Manifest = dict[str, Any]
+
+
+def read_manifest(database: Database, version: int) -> Manifest:
+    """The manifest of a version with its checksum, verified."""
+    manifest, digest = database.document(VERSION, version)
+    need(whole_number(manifest.get("version"), "its version", 1, 10**15 - 1) == version, "it is of another version")
+    parent, parts, past = (manifest.get(key) for key in ("parent", "parts", "past"))
+    need(parent is None or type(parent) is int, "it has no parent that can be")
+    need(isinstance(manifest.get("values"), dict), "it lacks its values")
+    check_changes(manifest.get("changes"))
+    if not isinstance(parts, dict) or not all(NAME.fullmatch(str(parts.get(name))) for name in PARTS):
+        raise Damaged("it does not name its parts")
+    if not isinstance(past, dict):
+        raise Damaged("it lacks its past")
+    whole_number(past.get("changes"), "the number of changes before it")
+    _check_accuracy(past.get("accuracy"))
+    need(past.get("accuracy") is None or "classes" in past["accuracy"], "it lacks the accuracy of its classes")
+    return {**manifest, "sha256": digest}
+
+
+def read_pruned(database: Database, version: int) -> list[dict[str, Any]]:
+    """The changes of a version that was pruned."""
+    changes = database.document(PRUNED, version)[0].get("changes")
+    check_changes(changes)
+    return changes  # type: ignore[return-value]
+
+
+def chunks_of(database: Database, manifest: Manifest) -> dict[str, int]:
+    """Names of all chunks that a version needs, with their bytes; those of the descriptions of its parts have -1."""
+    chunks = {manifest["parts"][name]: -1 for name in PARTS}
+    for name in list(chunks):
+        chunks |= StoredPart(database, name).chunks()
+    return chunks
+
+
+def is_whole(database: Database, version: int, verified: set[str]) -> bool:
+    """Whether a version is what its checksums say. verified: chunks that are, to which more are added."""
+    try:
+        for name in chunks_of(database, read_manifest(database, version)).keys() - verified:
+            database.chunk(name)
+            verified.add(name)
+    except Damaged:
+        return False
+    return True
+
+
+def check_changes(changes: Any) -> None:
+    """Refuse what is no list of entries of a history."""
+    need(isinstance(changes, list) and all(isinstance(entry, dict) for entry in changes), "it lacks its changes")
+    for entry in changes:
+        need("what" in entry and "when" in entry, "it has a change of no kind")
+        texts = (entry.get(key, "") for key in ("what", "when", "warning"))
+        need(all(isinstance(text, str) for text in texts), "it has a change of no kind")
+        _check_accuracy(entry.get("accuracy"))
+
+
+def _check_accuracy(accuracy: Any) -> None:
+    if accuracy is None:
+        return
+    if not isinstance(accuracy, dict) or not isinstance(accuracy.get("classes", {}), dict):
+        raise Damaged("it has an accuracy that is none")
+    means = (accuracy.get("validation"), accuracy.get("leave_one_out"))
+    numbers = [*accuracy.get("classes", {}).values(), *(mean for mean in means if mean is not None)]
+    fits = all(type(number) in (int, float) and -1e300 < number < 1e300 for number in numbers)
+    need(fits, "it has an accuracy that is none")
 
 
 class StoredVersion:
@@ -46,14 +125,15 @@ class StoredVersion:
         self._read: dict[str, Any] = {}
         self._part = lru_cache(lambda name: StoredPart(stored.database, manifest["parts"][name]))
         configuration, calibration, self._names = self._checked(lambda: decode_answers(self._part))
-        self._checked(lambda: self._check_method(configuration.method))
-        self.parts = ModelParts.from_source(configuration, calibration, self)
-        self.keys = cache_keys(manifest, configuration.method)
+        if manifest["values"].get("method") != configuration.method:
+            raise refuse("its manifest names another method")
+        self.parts = ModelParts.lazy(configuration, calibration, self.part)
+        self.keys = cache_keys(manifest)
         self.cache: OpenCache | None = cache.open(self.keys.scores, len(self._names.names))
         if device not in ("auto", "cpu"):
             self.graph.device(device)  # one that its graph cannot be computed on is refused at once
 
-    # What a model asks for
+    # Parts
 
     @property
     def names(self) -> LabelStore:
@@ -108,8 +188,8 @@ class StoredVersion:
         """What it says of every node, if that was computed before and kept."""
         scores = self._cached_scores()
         readings = None if scores is None or self.cache is None else self.cache.readings(self.keys.readings)
-        if scores is not None and readings is not None:
-            return ModelAnswers.in_memory(scores, readings, self.parts.calibration)
+        if readings is not None:
+            return ModelAnswers(scores, readings, self.parts.calibration)
         return self._checked(lambda: self.graph.find_answers(self.keys, len(self._names.names)))
 
     def cached_answers(self, nodes: Sequence[Any]) -> Answers | None:
@@ -120,12 +200,12 @@ class StoredVersion:
         scores, readings = self.cache.scores(rows), self.cache.readings(self.keys.readings, rows)
         if scores is None or readings is None or not self._are_scores(scores):
             return None
-        return Answers(scores, readings.ood_score, readings.temperatures)
+        return Answers(scores, readings)
 
     def cached_ood_score(self) -> np.ndarray | None:
         """(n,) of every node, if the cache has it."""
         readings = None if self.cache is None else self.cache.readings(self.keys.readings)
-        return None if readings is None else readings.ood_score
+        return None if readings is None else readings[:, 0]
 
     def scores(self, compute: Callable[[], Any]) -> Any:
         """(n, columns) of every node, from the cache or computed; a learner that cannot give them is damaged."""
@@ -133,8 +213,8 @@ class StoredVersion:
         return self._checked(lambda: self._computed_scores(compute)) if cached is None else cached
 
     def _cached_scores(self) -> np.ndarray | None:
-        found = None if self.cache is None else self.cache.scores()
-        return found if found is not None and len(found) == self.counts()[0] and self._are_scores(found) else None
+        scores = None if self.cache is None else self.cache.scores()
+        return scores if scores is not None and len(scores) == self.counts()[0] and self._are_scores(scores) else None
 
     def _computed_scores(self, compute: Callable[[], Any]) -> Any:
         try:
@@ -165,9 +245,6 @@ class StoredVersion:
         """Parts that were read need not be written again."""
         for name, source in sources.items():
             self._stored.remember(source.made_of, self.manifest["parts"][name])
-
-    def _check_method(self, method: str) -> None:
-        need(self.manifest["values"].get("method") == method, "its manifest names another method")
 
     def _learner(self) -> Learner:
         learner = decode_learner(self._part, self.parts.configuration, self.graph.device(self._device))

@@ -14,29 +14,30 @@ versions, and ``erase`` writes all of them anew without some nodes; each of them
 """
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from graphfcl.errors import InputError
-from graphfcl.production.answers.version_cache import VersionCache
+from graphfcl.production.answers.answers import ModelAnswers
+from graphfcl.production.answers.version_cache import CacheContents, VersionCache, cache_keys
 from graphfcl.production.graph.place import FolderUse, work_folder
 from graphfcl.production.labels.history import Entry, History, now
 from graphfcl.production.model.codec import encode
-from graphfcl.production.model.manifests import (
+from graphfcl.production.model.parts import ModelParts, whole_number
+from graphfcl.production.model.stored_version import (
     ERASURE,
     PRUNED,
     VERSION,
     Manifest,
+    StoredVersion,
     chunks_of,
     is_whole,
     read_manifest,
     read_pruned,
 )
-from graphfcl.production.model.parts import ModelParts, whole_number
-from graphfcl.production.model.stored_version import StoredVersion
 from graphfcl.production.store.checks import Damaged
 from graphfcl.production.store.database import Busy, Database
 from graphfcl.production.store.parts import Parts
@@ -154,6 +155,24 @@ class Versions:
         return History.stored(
             lambda: self.history(number), past["changes"] + len(manifest["changes"]), past.get("accuracy")
         )
+
+    def keep_answers(
+        self,
+        manifest: Manifest,
+        parts: ModelParts,
+        answers: ModelAnswers,
+        write: Callable[[CacheContents, Callable[[], bool]], None] | None,
+    ) -> None:
+        """Leave the answers of a version to its next reader.
+
+        write: ``write`` or ``start`` of the cache, which has those of the newest version in memory; None: not there.
+        """
+
+        def cache(contents: CacheContents) -> None:
+            if write is not None and self.shows(manifest["version"]):
+                write(contents, lambda: self.shows(manifest["version"]))
+
+        parts.graph.keep_answers(answers, parts.learner, cache_keys(manifest), cache if write else None)
 
     # Damage
 
