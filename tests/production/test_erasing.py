@@ -216,6 +216,6 @@ def test_the_command(folder: Path, tmp_path: Path) -> None:
     assert GONE not in (tmp_path / "p.csv").read_text()
     assert holding(folder, GONE.encode()) == holding(folder, TRAINED.encode()) == set()
     assert_one_sentence(graphfcl_inside("erase", "--model", folder, table), "no version of")
-    assert_one_sentence(graphfcl_inside("erase", "--model", tmp_path / "none", table), "no model")
+    assert_one_sentence(graphfcl_inside("erase", "--model", tmp_path / "none", table), "does not exist")
     entries = json.loads(graphfcl_inside("history", "--model", folder, "--json").out)
     assert [entries[-1][key] for key in ("what", "nodes", "labels", "versions")] == ["erase", 2, 2, 6]

@@ -127,7 +127,7 @@ def test_the_command(folder: Path, tmp_path: Path) -> None:
     assert "Removed 3 versions" in done.out
     assert "versions 4 to 5 are kept" in done.out
     assert graphfcl_inside("prune", "--model", folder, "--keep", "0").code == 2
-    assert_one_sentence(graphfcl_inside("prune", "--model", tmp_path / "none", "--keep", "1"), "no model")
+    assert_one_sentence(graphfcl_inside("prune", "--model", tmp_path / "none", "--keep", "1"), "does not exist")
     assert_one_sentence(graphfcl_inside("rollback", "--model", folder, "2"), "was pruned")
     assert_one_sentence(
         graphfcl_inside("predict", "--model", folder, "--version", "1", "--out", tmp_path / "p.csv"), "was pruned"

@@ -8,6 +8,7 @@ import datetime
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -316,7 +317,9 @@ class GraphClassifier(AnsweringModel):
         afterwards, in a thread; :meth:`wait` waits for it, and so does Python before it ends.
         """
         self._current()
-        versions = self._versions if self._versions and self._versions.is_at(folder) else Versions(folder)
+        versions = self._versions
+        if versions is None or versions.path.absolute() != Path(folder).absolute():
+            versions = Versions(folder)
         with versions.writing(wait):
             state = self._current()
             versions.refuse_unrelated(state.version)

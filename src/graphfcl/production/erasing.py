@@ -18,6 +18,7 @@ from graphfcl.production.classifier import GraphClassifier
 from graphfcl.production.labels.history import Entry, now
 from graphfcl.production.labels.label_store import LabelRole
 from graphfcl.production.model.codec import encode
+from graphfcl.production.model.pruning import needed_chunks
 from graphfcl.production.model.stored_version import ERASURE, PRUNED, Manifest, is_whole, read_pruned
 from graphfcl.production.model.versions import Versions
 from graphfcl.production.store.checks import Damaged, need
@@ -63,7 +64,7 @@ def erase(versions: Versions, nodes: Sequence[Any], *, wait: float = 60.0, devic
     ids = list({normal(text_of(each)): each for each in given}.values())
     if not ids:
         raise InputError("there is nothing to erase: give at least one node.")
-    versions.refuse_nothing()
+    versions.current()  # an error if there is none
     with versions.writing(wait) as finished:
         work = Erasing(versions, ids, device)
         work.look()
@@ -180,7 +181,7 @@ class Erasing:
             for number, changes in self._pruned.items():
                 database.put_document(PRUNED, number, {"changes": changes})
             database.put_document(ERASURE, 0, {"report": asdict(report)})
-            database.keep_chunks(versions.needed(versions.numbers()))
+            database.keep_chunks(needed_chunks(versions, versions.numbers()))
         return report
 
     def _rewrite(self, number: int) -> None:

@@ -12,7 +12,8 @@ from graphfcl.production.classifier import GraphClassifier
 from graphfcl.production.graph.place import FolderUse
 from graphfcl.production.labels.history import Entry
 from graphfcl.production.model.fit_checkpoints import FitCheckpoints
-from graphfcl.production.model.versions import FITTING, Pruned, Versions
+from graphfcl.production.model.pruning import Pruned, prune
+from graphfcl.production.model.versions import FITTING, Versions
 from graphfcl.production.store.database import Busy
 
 if TYPE_CHECKING:
@@ -170,7 +171,7 @@ class ModelFolder:
 
     def prune(self, keep: int, *, wait: float = 60.0) -> Pruned:
         """Remove all versions but the newest so many, and the chunks that none of these needs."""
-        return self._versions.prune(keep, wait=wait)
+        return prune(self._versions, keep, wait)
 
     def erase(self, nodes: Sequence[Any], *, wait: float = 60.0, device: str = "cpu") -> "Erased":
         """Remove nodes, their labels, features, edges and what was said of them from every version and from the cache.

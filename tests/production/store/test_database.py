@@ -6,6 +6,7 @@ import signal
 import sqlite3
 import threading
 import time
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +62,34 @@ def test_what_is_not_committed_is_undone(database: Database) -> None:
     assert database.put_chunk(b"content") == name
     database.commit()
     assert database.chunk(name) == b"content", "it is written again"
+
+
+def test_another_thread_sees_only_what_is_committed(database: Database) -> None:
+    database.begin()
+    database.put_document("version", 2, {})
+    seen: list[list[int]] = []
+    thread = threading.Thread(target=lambda: seen.append(database.numbers("version")))
+    thread.start()
+    thread.join()
+    assert seen == [[1]]
+    database.commit()
+    assert database.numbers("version") == [1, 2]
+
+
+def test_a_text_is_not_stored_in_much_less_room_than_it_takes(database: Database) -> None:
+    """A few kilobytes from a stranger must not become gigabytes of lists."""
+    text = b"[" + b"[]," * 500_000 + b"0]"
+    database.begin()
+    name, other = database.put_chunk(text, is_text=True), database.put_chunk(b"0" * 10**6)
+    database.commit()
+    crafted = CraftedDatabase(database.path)
+    sizes = dict(crafted.query("SELECT lower(hex(sha256)), length(data) FROM chunk"))
+    assert sizes[name] == len(text)
+    assert sizes[other] < 10_000
+    assert database.chunk(name, is_text=True) == text
+    crafted.query("UPDATE chunk SET data = ? WHERE size = ?", zlib.compress(text), len(text))
+    with pytest.raises(Damaged, match="is damaged"):
+        database.chunk(name, is_text=True)
 
 
 def test_a_chunk_that_is_damaged_is_written_again(database: Database) -> None:
@@ -172,7 +201,7 @@ def test_a_forked_process_that_ends_leaves_the_transaction_of_its_parent(databas
     database.put_document("version", 2, {"a": "b" * 10_000})
     process = os.fork()
     if process == 0:
-        database._connection = None  # as at the end of an interpreter, which frees what nothing else holds
+        database._connections.clear()  # as at the end of an interpreter, which frees what nothing else holds
         os._exit(0)
     os.waitpid(process, 0)
     assert Path(f"{database.path}-journal").exists()

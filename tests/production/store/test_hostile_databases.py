@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from graphfcl import GraphClassifier, InputError, ModelFolder
-from graphfcl.production.store.database import JOURNAL_MAGIC
+from graphfcl.production.store.checks import JOURNAL_MAGIC
 from tests.production.crafting import CraftedFolder, opened, refused
 
 SCHEMAS = {

@@ -16,7 +16,6 @@ versions, and ``erase`` writes all of them anew without some nodes; each of them
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -47,15 +46,6 @@ from graphfcl.version import __version__
 FITTING = "fitting"  # folder of what a fit has, until it is a model
 
 
-@dataclass(frozen=True)
-class Pruned:
-    """What a call removed: versions, and bytes of chunks. kept: versions that are left."""
-
-    versions: tuple[int, ...]
-    kept: tuple[int, ...]
-    freed: int
-
-
 class Versions:
     """The versions of one model in a folder.
 
@@ -67,10 +57,6 @@ class Versions:
         self.database = Database(self.path / "model.sqlite")
         self.cache = VersionCache(self.path / "cache.sqlite")
         self.stored = Parts(self.database)
-
-    def is_at(self, path: str | Path) -> bool:
-        """Whether this is the folder of a path."""
-        return self.path.absolute() == Path(path).absolute()
 
     def bytes_read(self) -> int:
         """How many bytes were read of the folder."""
@@ -136,11 +122,11 @@ class Versions:
         for number in sorted(there.union(self.numbers(PRUNED))):
             if after < number <= last:
                 entries += [
-                    {**change, "version": number} for change in self._changes(number, pruned=number not in there)
+                    {**change, "version": number} for change in self.changes(number, pruned=number not in there)
                 ]
         return entries
 
-    def _changes(self, number: int, *, pruned: bool = False) -> list[Entry]:
+    def changes(self, number: int, *, pruned: bool = False) -> list[Entry]:
         """The changes of one version."""
         try:
             if pruned:
@@ -325,7 +311,7 @@ class Versions:
     def rollback(self, version: int, *, wait: float = 60.0) -> int:
         """Write a new version equal to an old one; returns its number. Works also if newer versions are damaged."""
         version = whole_number(version, "the version", 3)
-        self.refuse_nothing()
+        self.current()  # an error if there is none
         with self.writing(wait):
             return self.write_rollback(version)["version"]
 
@@ -358,40 +344,6 @@ class Versions:
             "past": {"changes": before, "accuracy": accuracy},
         }
 
-    # Removing
-
-    def prune(self, keep: int, *, wait: float = 60.0) -> Pruned:
-        """Keep the newest ``keep`` versions; the changes of the others stay, without the accuracy of single classes."""
-        if whole_number(keep, "the number of versions to keep", 3) < 1:
-            raise InputError(f"{keep} versions cannot be kept: keep at least 1.")
-        self.refuse_nothing()
-        with self.writing(wait):
-            there = self.numbers()
-            going, kept = there[:-keep], there[-keep:]
-            with self.transaction():
-                needed = self.needed(kept)
-                for number in going:
-                    changes = [_shortened(change) for change in self._changes(number)]
-                    self.database.put_document(PRUNED, number, {"changes": changes})
-                    self.database.delete_document(VERSION, number)
-                freed = self.database.keep_chunks(needed)
-            if freed:
-                with suppress(InputError):  # the room is used by the next versions then
-                    self.database.vacuum()
-            return Pruned(tuple(going), tuple(kept), freed)
-
-    def needed(self, versions: list[int]) -> set[str]:
-        """The chunks of some versions; an error if that cannot be told of one."""
-        needed = set[str]()
-        for number in versions:
-            try:
-                needed |= chunks_of(self.database, self.manifest(number)).keys()
-            except Damaged as error:
-                raise self.damaged(
-                    number, f"{error}, so nobody can say what it needs, and nothing was removed"
-                ) from error
-        return needed
-
     def finish_erasure(self) -> dict[str, Any] | None:
         """What is left to do once nodes were erased from all versions; the report of the erasure, None without one."""
         if not self.database.numbers(ERASURE):
@@ -415,16 +367,3 @@ class Versions:
         with self.transaction():
             self.database.delete_document(ERASURE, 0)
         return report if isinstance(report, dict) else None
-
-    def refuse_nothing(self) -> None:
-        """Refuse a folder without a model."""
-        if not self.exists():
-            raise InputError(f"{self.path} holds no model: check the path.")
-
-
-def _shortened(change: Entry) -> Entry:
-    accuracy = change.get("accuracy")
-    plain = {key: value for key, value in change.items() if key != "version"}
-    if not accuracy:
-        return plain
-    return {**plain, "accuracy": {key: value for key, value in accuracy.items() if key != "classes"}}

@@ -1,11 +1,18 @@
-"""Checks of content that somebody else may have written."""
+"""Checks of content and files that somebody else may have written."""
 
 import json
 import math
+import os
+import stat
+from contextlib import suppress
 from itertools import chain
+from pathlib import Path
 from typing import Any
 
+from graphfcl.errors import InputError
+
 DEEPEST = 40  # levels of lists and dictionaries in one another
+JOURNAL_MAGIC = bytes.fromhex("d9d505f920a163d7")
 
 UNFIT = (
     ArithmeticError,
@@ -66,3 +73,33 @@ def read_json(content: bytes) -> Any:
 
 def _constant(text: str) -> float:
     raise Damaged(f"it holds the number {text}")
+
+
+def refuse_files_beside(path: Path) -> None:
+    """Refuse links, pipes and write-ahead logs, which SQLite would follow, and some journals."""
+    for ending in ("", "-journal", "-wal", "-shm"):
+        name = f"{path}{ending}"
+        try:
+            mode = os.lstat(name).st_mode
+        except FileNotFoundError:
+            continue
+        if not stat.S_ISREG(mode):
+            raise InputError(
+                f"{name} is a symbolic link or no file, and a model keeps its files in its own folder: put the file "
+                "itself there."
+            )
+        if ending in ("-wal", "-shm"):
+            raise InputError(f"{name} was not written by graphfcl: remove it.")
+    refuse_journal(path)
+
+
+def refuse_journal(path: Path) -> None:
+    """Refuse a journal that names another file: SQLite deletes that once it has rolled back. graphfcl writes none."""
+    journal = f"{path}-journal"
+    if not os.path.lexists(journal):
+        return
+    with suppress(FileNotFoundError), open(journal, "rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(0, size - 16))
+        if file.read()[8:] == JOURNAL_MAGIC:
+            raise InputError(f"{journal} names another file, which graphfcl never writes: remove it.")

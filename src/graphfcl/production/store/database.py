@@ -8,7 +8,6 @@ these, there are no triggers and views, and a journal that names another file is
 import hashlib
 import os
 import sqlite3
-import stat
 import threading
 import weakref
 import zlib
@@ -19,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from graphfcl.errors import InputError
-from graphfcl.production.store.checks import Damaged, need, read_json
+from graphfcl.production.store.checks import Damaged, need, read_json, refuse_files_beside, refuse_journal
 from graphfcl.runtime.files import canonical_json, make_folder
 
 FORMAT = 3
@@ -39,9 +38,9 @@ WRITING = (
     "temp_store=MEMORY",
     "cache_size=-65536",  # KiB: readers wait for a writer only while it commits, unless it writes more than this
 )
-JOURNAL_MAGIC = bytes.fromhex("d9d505f920a163d7")
 LARGEST = 1 << 26  # bytes of a row, and of what it becomes when it is unpacked
 SAMPLE, WORTH = 1 << 14, 0.9  # bytes that show whether compressing is worth its time
+FREE_TEXT, TEXT_SPREAD = 1 << 18, 8  # bytes of any text, and times its stored bytes that a longer one may have
 ROW = 8  # bytes that a row takes at least
 BUSY = 60.0  # seconds that a query waits while another process commits
 LONGEST_QUERY = 200  # million steps of SQLite's machine: a file from a stranger must not keep it for ever
@@ -53,20 +52,33 @@ _DATABASES: weakref.WeakSet["Database"] = weakref.WeakSet()
 def _leave_to_the_parent() -> None:
     """Let a forked process begin without locks and connections.
 
-    A thread that holds a lock has no copy here. To close a connection would end the transaction of the parent, so
+    A thread that holds a lock has no copy here. Closing a connection would end the transaction of the parent, so
     connections are never freed.
     """
     import ctypes
 
     _TURNS.clear()
     for database in list(_DATABASES):
-        if database._connection is not None:
-            ctypes.pythonapi.Py_IncRef(ctypes.py_object(database._connection))
-            database._connection = None
+        for connection in database._connections.values():
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
+        database._connections.clear()
 
 
 if hasattr(os, "register_at_fork"):  # Windows does not fork
     os.register_at_fork(after_in_child=_leave_to_the_parent)
+
+
+class _Connection(sqlite3.Connection):
+    """That of one thread. file: device and inode that it is of. ticks: million steps of the last query."""
+
+    file: tuple[int, ...] = ()
+    has_tables = False
+    ticks = 0
+
+    def tick(self) -> bool:
+        """Whether a query takes so many steps that its file must have been made for that."""
+        self.ticks += 1
+        return self.ticks > LONGEST_QUERY
 
 
 class NotKept(InputError):
@@ -94,17 +106,16 @@ class Database:
 
     lasting: whether a transaction survives a power cut. One that does not is quicker, and may leave a damaged file.
 
-    Threads may share it. Queries of one process on one file take turns: SQLite would let them overlap, and a writer of
-    another process would find no moment without a reader.
+    Threads may share it: each has its own connection, so none sees what another one has not committed. Queries of one
+    process on one file take turns: SQLite would let them overlap, and a writer of another process would find no moment
+    without a reader.
     """
 
     def __init__(self, path: Path, *, lasting: bool = True) -> None:
         self.path, self._lasting = path, lasting
         self.bytes_read = 0
         self._uri, self._place = path.absolute().as_uri(), os.path.abspath(path)
-        self._connection: sqlite3.Connection | None = None
-        self._opened: tuple[int, ...] = ()  # device and inode that the connection is of
-        self._has_tables, self._ticks = False, 0
+        self._connections: dict[int, _Connection] = {}  # by the id of a thread; one that follows it has its connection
         self._verified: set[bytes] = set()
         _DATABASES.add(self)
 
@@ -139,19 +150,20 @@ class Database:
 
     def put_document(self, kind: str, number: int, values: dict[str, Any]) -> str:
         """Write a document; its checksum."""
-        content = canonical_json(values)
-        try:
-            read_json(content)
-        except Damaged as error:
-            raise NotKept(f"{self.path.parent} cannot keep the change, {error}; nothing was changed.") from error
-        if len(content) > LARGEST // 2:
-            raise NotKept(
-                f"{self.path.parent} cannot keep the change, which takes more than {LARGEST // 2:,} bytes to describe: "
-                "make it in several steps; nothing was changed."
-            )
+        content = self.described(values, LARGEST // 2)
         digest = _digest(kind, number, content)
         self._write("INSERT OR REPLACE INTO document VALUES (?, ?, ?, ?)", kind, number, content, digest)
         return digest.hex()
+
+    def described(self, values: dict[str, Any], most: int) -> bytes:
+        """Values as JSON of at most so many bytes that can be read again; :class:`NotKept` otherwise."""
+        content = canonical_json(values)
+        try:
+            read_json(content)
+            need(len(content) <= most, f"it takes more than {most:,} bytes to describe: make it in several steps")
+        except Damaged as error:
+            raise NotKept(f"the change cannot be kept in {self.path.parent}, {error}; nothing was changed.") from error
+        return content
 
     def delete_document(self, kind: str, number: int) -> None:
         deleted = self._write("DELETE FROM document WHERE kind = ? AND number = ?", kind, number)
@@ -159,27 +171,28 @@ class Database:
 
     # Chunks
 
-    def chunk(self, name: str) -> bytes:
-        """The content of a checksum, in hexadecimal digits."""
+    def chunk(self, name: str, *, is_text: bool = False) -> bytes:
+        """The content of a checksum, in hexadecimal digits. is_text: it was stored as such."""
         digest = bytes.fromhex(name)
         rows = self._query("SELECT size, data FROM chunk WHERE sha256 = ?", digest)
         need(len(rows) == 1, f"its chunk {name[:12]} is missing")
-        found = _unpacked(*rows[0])
-        need(hashlib.sha256(found).digest() == digest, f"its chunk {name[:12]} is damaged")
-        self.bytes_read += len(rows[0][1])
+        size, data = rows[0]
+        content = _unpacked(size, data, is_text)
+        need(hashlib.sha256(content).digest() == digest, f"its chunk {name[:12]} is damaged")
+        self.bytes_read += len(data)
         self._verified.add(digest)
-        return found
+        return content
 
     def chunk_size(self, name: str) -> int | None:
         """How many bytes a chunk has, without reading them; None if there is none of this name."""
         rows = self._query("SELECT size FROM chunk WHERE sha256 = ?", bytes.fromhex(name))
         return rows[0][0] if rows else None
 
-    def put_chunk(self, content: bytes) -> str:
-        """Store content unless it is there; its name."""
+    def put_chunk(self, content: bytes, *, is_text: bool = False) -> str:
+        """Store content unless it is there; its name. is_text: it becomes many objects when it is parsed."""
         digest = hashlib.sha256(content).digest()
         if self.chunk_size(digest.hex()) != len(content) or not self._is_whole(digest):
-            data = _packed(content) if self._lasting else content
+            data = _packed(content, is_text) if self._lasting else content
             self._write("INSERT OR REPLACE INTO chunk VALUES (?, ?, ?)", digest, len(content), data)
         self._verified.add(digest)
         return digest.hex()
@@ -223,7 +236,7 @@ class Database:
             if not _has_tables(connection, self.path):  # nor has another process made them meanwhile
                 for sql in (*TABLES.values(), f"PRAGMA user_version={FORMAT}"):
                     connection.execute(sql)
-            self._has_tables = True
+            connection.has_tables = True
 
     def commit(self) -> None:
         """Make what was written since :meth:`begin` last."""
@@ -231,13 +244,14 @@ class Database:
 
     def rollback(self) -> None:
         """Forget what was written since :meth:`begin`, if anything was and is not committed."""
+        connection = self._connections.get(threading.get_ident())
         with self._turn, suppress(sqlite3.Error):
-            if self._connection is not None and self._connection.in_transaction:
-                self._connection.execute("ROLLBACK")
-                self._has_tables = False  # they may have been made since
+            if connection is not None and connection.in_transaction:
+                connection.execute("ROLLBACK")
+                connection.has_tables = False  # they may have been made since
 
     def vacuum(self) -> None:
-        """Write the file anew, without the room of what was deleted; the copy is in a temporary file meanwhile."""
+        """Rewrite the file without the room of what was deleted; the copy is in a temporary file meanwhile."""
         self._write("PRAGMA temp_store=FILE")
         self._write("VACUUM")
 
@@ -259,7 +273,7 @@ class Database:
         with self._turn:
             try:
                 connection = self._open()
-                if not self._has_tables:
+                if not connection.has_tables:
                     return []
                 most = 1000 + self.size() // ROW
                 rows = connection.execute(sql, values).fetchmany(most + 1)
@@ -303,30 +317,30 @@ class Database:
             "nothing was changed."
         )
 
-    def _open(self, *, create: bool = False) -> sqlite3.Connection:
-        """The connection of this process to the file that lies there now."""
-        self._ticks = 0
-        identity, connection = self._identity(), self._connection
-        if connection is None or self._opened != identity:
+    def _open(self, *, create: bool = False) -> _Connection:
+        """The connection of this thread to the file that lies there now."""
+        file, thread = self._file(), threading.get_ident()
+        connection = self._connections.get(thread)
+        if connection is None or connection.file != file:
             if connection is not None and connection.in_transaction:
                 raise InputError(
                     f"{self.path} was moved or replaced while it was being changed: check what lies there and try "
                     "again; nothing was changed."
                 )
-            connection, self._has_tables = self._connect(create), False
-            self._connection, self._opened = connection, self._identity()
+            connection = self._connections[thread] = self._connect(create)
+            connection.file = self._file()
         elif not connection.in_transaction:
             refuse_journal(self.path)
-        if not self._has_tables:
+        connection.ticks = 0
+        if not connection.has_tables:
             try:
-                self._has_tables = _has_tables(connection, self.path)
+                connection.has_tables = _has_tables(connection, self.path)
             except (Damaged, InputError, sqlite3.Error):
-                self._connection = None
-                connection.close()
+                self._connections.pop(thread).close()
                 raise
         return connection
 
-    def _identity(self) -> tuple[int, ...]:
+    def _file(self) -> tuple[int, ...]:
         """Device and inode; nothing if there is no file."""
         try:
             there = self.path.lstat()
@@ -334,22 +348,23 @@ class Database:
             return ()
         return there.st_dev, there.st_ino
 
-    def _connect(self, create: bool) -> sqlite3.Connection:
+    def _connect(self, create: bool) -> _Connection:
         refuse_files_beside(self.path)
         if not create:
             self.path.stat()  # FileNotFoundError if there is none
-        uri = f"{self._uri}?mode={'rwc' if create else 'rw'}"
-        connection = sqlite3.connect(uri, timeout=BUSY, isolation_level=None, check_same_thread=False, uri=True)
+        connection = sqlite3.connect(
+            f"{self._uri}?mode={'rwc' if create else 'rw'}",
+            timeout=BUSY,
+            isolation_level=None,
+            check_same_thread=False,
+            factory=_Connection,
+            uri=True,
+        )
         connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LARGEST)
-        connection.set_progress_handler(self._tick, 1 << 20)
+        connection.set_progress_handler(connection.tick, 1 << 20)
         for setting in READING:
             connection.execute(f"PRAGMA {setting}")
         return connection
-
-    def _tick(self) -> bool:
-        """Whether a query takes so many steps that its file must have been made for that."""
-        self._ticks += 1
-        return self._ticks > LONGEST_QUERY
 
 
 def _has_tables(connection: sqlite3.Connection, path: Path) -> bool:
@@ -365,49 +380,22 @@ def _has_tables(connection: sqlite3.Connection, path: Path) -> bool:
     return True
 
 
-def refuse_files_beside(path: Path) -> None:
-    """Refuse links, pipes and write-ahead logs, which SQLite would follow, and some journals."""
-    for ending in ("", "-journal", "-wal", "-shm"):
-        name = f"{path}{ending}"
-        try:
-            mode = os.lstat(name).st_mode
-        except FileNotFoundError:
-            continue
-        if not stat.S_ISREG(mode):
-            raise InputError(
-                f"{name} is a symbolic link or no file, and a model keeps its files in its own folder: put the file "
-                "itself there."
-            )
-        if ending in ("-wal", "-shm"):
-            raise InputError(f"{name} was not written by graphfcl: remove it.")
-    refuse_journal(path)
-
-
-def refuse_journal(path: Path) -> None:
-    """Refuse a journal that names another file: SQLite deletes that once it has rolled back. graphfcl writes none."""
-    journal = f"{path}-journal"
-    if not os.path.lexists(journal):
-        return
-    with suppress(FileNotFoundError), open(journal, "rb") as file:
-        size = file.seek(0, os.SEEK_END)
-        file.seek(max(0, size - 16))
-        if file.read()[8:] == JOURNAL_MAGIC:
-            raise InputError(f"{journal} names another file, which graphfcl never writes: remove it.")
-
-
-def _packed(content: bytes) -> bytes:
-    """Content as it is stored: compressed if that makes it shorter."""
+def _packed(content: bytes, is_text: bool) -> bytes:
+    """Content as it is stored: compressed if that makes it shorter, a text not below what :func:`_unpacked` accepts."""
     sample = content[:SAMPLE]
     shorter = zlib.compress(content, 1) if len(zlib.compress(sample, 1)) < WORTH * len(sample) else content
-    return shorter if len(shorter) < WORTH * len(content) else content
+    least = (len(content) - FREE_TEXT) / TEXT_SPREAD if is_text else 0
+    return shorter if least <= len(shorter) < WORTH * len(content) else content
 
 
-def _unpacked(size: Any, data: Any) -> bytes:
+def _unpacked(size: Any, data: Any, is_text: bool) -> bytes:
     """The reverse; nothing that could be a chunk if it is not of this size. Never makes more than that."""
     if type(size) is not int or type(data) is not bytes or not len(data) <= size <= LARGEST:
         return b""
     if len(data) == size:
         return data
+    if is_text and size > FREE_TEXT + TEXT_SPREAD * len(data):  # a small file must not become gigabytes of objects
+        return b""
     with suppress(zlib.error):
         return zlib.decompressobj().decompress(data, size)
     return b""

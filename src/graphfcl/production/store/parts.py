@@ -13,7 +13,6 @@ import numpy as np
 
 from graphfcl.production.store.checks import Damaged, need, read_json, whole_number
 from graphfcl.production.store.database import Database, NotKept
-from graphfcl.runtime.files import canonical_json
 
 CHUNK = 1 << 20  # bytes of a chunk at most, as they are written
 LARGEST_CHUNK = 1 << 23  # and as they are read
@@ -74,7 +73,7 @@ class StoredPart(Part):
     _database: Database
 
     def __init__(self, database: Database, name: str) -> None:
-        description = database.chunk(name)
+        description = database.chunk(name, is_text=True)
         need(len(description) <= LARGEST_PART, "the description of a part is too long")
         stored = read_json(description)
         if not isinstance(stored, dict) or not all(isinstance(stored.get(key), dict) for key in ("values", "arrays")):
@@ -223,14 +222,9 @@ class Parts:
 
 def write_part(database: Database, part: Part) -> str:
     """Store a part; its name."""
-    try:
-        indexes = {name: _write(database, part, name) for name in part.arrays}
-        content = canonical_json({"values": part.values, "arrays": indexes})
-        read_json(content)  # what cannot be read again is not kept
-        need(len(content) <= LARGEST_PART, f"a list of its arrays and values is longer than {LARGEST_PART:,} bytes")
-    except Damaged as error:
-        raise NotKept(f"the model cannot be kept in {database.path.parent}: {error}; nothing was changed.") from error
-    return database.put_chunk(content)
+    indexes = {name: _write(database, part, name) for name in part.arrays}
+    content = database.described({"values": part.values, "arrays": indexes}, LARGEST_PART)
+    return database.put_chunk(content, is_text=True)
 
 
 def _write(database: Database, part: Part, name: str) -> dict[str, Any]:
@@ -250,7 +244,12 @@ def _write(database: Database, part: Part, name: str) -> dict[str, Any]:
             names.append(database.put_chunk(flat[low:high].tobytes()))
             items.append(high - low)
         start = end
-    _refuse_thin_air(plain.nbytes, plain.itemsize * sum(dict(zip(names, items, strict=True)).values()))
+    stored = plain.itemsize * sum(dict(zip(names, items, strict=True)).values())
+    if plain.nbytes > FREE + SPREAD * stored:
+        raise NotKept(
+            f"the change cannot be kept in {database.path.parent}, an array repeats itself too often; nothing was "
+            "changed."
+        )
     return {"dtype": plain.dtype.str, "shape": list(plain.shape), "items": items, "chunks": "".join(names)}
 
 
