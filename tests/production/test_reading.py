@@ -42,11 +42,12 @@ def test_one_node_of_a_large_model_is_answered_from_a_hundredth_of_its_bytes(fol
             before = int(file.readline().split()[1])
         reader = GraphClassifier.load(folder)
         assert reader._state is not None
-        answers = reader._state.answering.cached_answers([ids[7:8].tolist()[0]])
-        assert answers is not None
+        assert reader._state.answering.stored is not None
+        cached = reader._state.answering.stored.cached_answers([ids[7:8].tolist()[0]])
+        assert cached is not None
         with open("/proc/self/io") as file:
             read = int(file.readline().split()[1]) - before
-        assert np.array_equal(answers.scores[0], scores[7])
+        assert np.array_equal(cached[1].scores[0], scores[7])
         assert read < 0.01 * disk(folder), f"{read:,} bytes of {disk(folder):,}"
 
 
@@ -223,7 +224,8 @@ def test_after_any_change_the_second_reader_finds_its_answers(folder: Path, chan
     first.wait()
     second = GraphClassifier.load(folder)
     assert second._state is not None
-    assert second._state.answering.cached_answers([node]) is not None
+    assert second._state.answering.stored is not None
+    assert second._state.answering.stored.cached_answers([node]) is not None
     found = second.prediction_columns([node])
     assert found["class"][0] == expected["class"][0]
     assert found["unknown_score"][0] == pytest.approx(expected["unknown_score"][0])

@@ -1,9 +1,9 @@
 """Erasing nodes from every version of a model folder, as if they had never been in its graph.
 
-Each version that has one of them is loaded, loses them as ``remove_nodes`` does, and its parts are written anew, all in
-one transaction: whoever is killed leaves every version with the nodes, or every version without them. Then the cache
-goes, and the database is written anew without its free room; if that is interrupted, the next writer does it. Numbers
-of nodes that are gone are never given again.
+Each version that has one of them is loaded, loses them as ``remove_nodes`` does, and its parts are rewritten, all in
+one transaction: a process that is killed leaves every version with the nodes, or every version without them. Then the
+cache is deleted, and the database is rewritten without its free room; if that is interrupted, the next writer does it.
+Numbers of nodes that are gone are never given again.
 """
 
 from collections.abc import Sequence
@@ -31,8 +31,8 @@ OPTIONAL = ("confirmed", "unchanged", "statements", "conflicts")  # keys that ar
 class Erased:
     """What an erasure did, and what it could not.
 
-    nodes: how many were erased. labels: how many of them had a label in some version. versions: those that were written
-    anew. version: the new one on top, which tells of it.
+    nodes: how many were erased. labels: how many of them had a label in some version. versions: those that were
+    rewritten. version: the new one on top, which tells of it.
     trained, seen: how many of them ``fit`` had as labelled nodes, and how many it saw at all. Weights, scales and
         choices that it made of them stay.
     remembering: versions whose weights were taught labels of them by a method that cannot take that back.
@@ -60,105 +60,80 @@ class Erased:
 def erase(versions: Versions, nodes: Sequence[Any], *, wait: float = 60.0, device: str = "cpu") -> Erased:
     """Erase nodes, given by their ids, from all versions of a folder."""
     # A float goes by the one text that the history is searched for.
-    given = [text_of(each) if isinstance(each, float) else each for each in listed(list_of_nodes(nodes))]
-    ids = list({normal(text_of(each)): each for each in given}.values())
+    plain = [text_of(each) if isinstance(each, float) else each for each in listed(list_of_nodes(nodes))]
+    ids = list({normal(text_of(each)): each for each in plain}.values())
     if not ids:
         raise InputError("there is nothing to erase: give at least one node.")
     versions.current()  # an error if there is none
     with versions.writing(wait) as finished:
         work = Erasing(versions, ids, device)
-        work.look()
-        if finished is not None and work.found_none():  # the same call, after the one before was killed
-            return Erased.from_json(finished)
+        if finished is not None and not work.in_graph.any() and not work.scrubber.met:
+            return Erased.from_json(finished)  # the same call, after the one before was killed
         work.refuse_missing()
         report = work.carry_out()
         versions.finish_erasure()
     return report
 
 
-@dataclass(frozen=True, eq=False)
-class Without:
-    """A version without the nodes: its parts, and what its own history would say of their leaving."""
-
-    parts: dict[str, str]
-    change: Entry
-
-
 class Erasing:
     """An erasure. ids: of the nodes, each once.
 
-    rewritten: the versions that have some of the nodes, without them. scrubber: knows which ids a history named.
+    in_graph: (ids,) whether a version has the node. scrubber: knows which ids a history named.
     """
 
     def __init__(self, versions: Versions, ids: list[Any], device: str) -> None:
         self._versions, self._ids, self._device = versions, ids, device
-        self._newest = versions.current()
-        self._there = versions.numbers()
-        self._manifests: dict[int, Manifest] = {}
-        self._rewritten: dict[int, Without] = {}
-        self._known: dict[str, Without] = {}  # by the parts of before: versions may be equal
-        self._in_graph = np.zeros(len(ids), dtype=bool)
-        self._labelled: dict[int, set[int]] = {}  # version → numbers of those that have a label in it
-        self._numbers: set[int] = set()
-        self._trained: set[int] = set()
+        self._newest, self._there = versions.current(), versions.numbers()
+        self.in_graph, self.scrubber = np.zeros(len(ids), dtype=bool), Scrubber(ids)
+        self._labelled: dict[int, set[int]] = {}  # version that has some of the nodes → numbers of those with a label
+        self._numbers, self._trained = set[int](), set[int]()
         self._folder_nodes = 0  # numbers below it are of nodes of a graph folder
-        self._scrubber = Scrubber(ids)
-        self._pruned: dict[int, list[Entry]] = {}
-
-    # Looking
-
-    def look(self) -> None:
-        """Find the nodes in every version, and in what is told of versions; nothing is written."""
+        self._rewritten: dict[str, tuple[dict[str, str], Entry]] = {}  # by the parts of before: versions may be equal
         verified = set[str]()
-        for number in self._there:
-            self._manifests[number] = self._whole_manifest(number, verified)
-            model = GraphClassifier.from_version(self._versions, number, device=self._device)
-            rows = model._node_index().rows_of_ids(self._ids)
-            self._in_graph |= rows >= 0
-            self._folder_nodes = max(self._folder_nodes, model._node_index().folder_nodes)
-            if (rows >= 0).any():
-                self._note_labels(number, model, rows[rows >= 0])
-            for change in self._manifests[number]["changes"]:
-                self._scrubber.scrubbed(change)
-        for number in self._versions.database.numbers(PRUNED):
-            try:
-                changes = read_pruned(self._versions.database, number)
-            except Damaged as error:
-                raise InputError(
-                    f"{self._versions.path}: what is told of version {number}, which was pruned, is damaged, {error}: "
-                    "save the model to another folder and erase there; nothing was erased."
-                ) from error
-            scrubbed = [self._scrubber.scrubbed(change) for change in changes]
-            if scrubbed != changes:
-                self._pruned[number] = scrubbed
+        self._manifests = {number: self._look_at(number, verified) for number in self._there}
+        self._pruned = {number: self._scrub_pruned(number) for number in versions.database.numbers(PRUNED)}
 
-    def _whole_manifest(self, number: int, verified: set[str]) -> Manifest:
-        """A version that is damaged cannot be rewritten, and must not stay."""
+    # Looking; nothing is written
+
+    def _look_at(self, number: int, verified: set[str]) -> Manifest:
+        """Find the nodes in a version and in its changes; its manifest. One that is damaged cannot be rewritten."""
         if number == self._newest:
             self._versions.load(number).verify()
         elif not is_whole(self._versions.database, number, verified):
-            keep = self._newest - number
             raise InputError(
                 f"{self._versions.path}: version {number} is damaged, so that nothing can be erased from it: `graphfcl "
-                f"prune --model {self._versions.path} --keep {keep}` removes it; nothing was erased."
+                f"prune --model {self._versions.path} --keep {self._newest - number}` removes it; nothing was erased."
             )
-        return self._versions.manifest(number)
+        model = GraphClassifier.from_version(self._versions, number, device=self._device)
+        index = model._node_index()
+        rows = index.rows_of_ids(self._ids)
+        self.in_graph |= rows >= 0
+        self._folder_nodes = max(self._folder_nodes, index.folder_nodes)
+        if (rows >= 0).any():
+            numbers, labels = index.numbers_at(rows[rows >= 0]), model.label_store_
+            ours = np.isin(labels.nodes, numbers)
+            self._numbers |= set(numbers.tolist())
+            self._labelled[number] = set(labels.nodes[ours].tolist())
+            self._trained |= set(labels.nodes[ours & (labels.parts != LabelRole.SUPPORT)].tolist())
+        manifest = self._versions.manifest(number)
+        for change in manifest["changes"]:
+            self.scrubber.scrubbed(change)
+        return manifest
 
-    def _note_labels(self, number: int, model: GraphClassifier, rows: np.ndarray) -> None:
-        numbers, label_store = model._node_index().numbers_at(rows), model.label_store_
-        self._numbers |= set(numbers.tolist())
-        ours = np.isin(label_store.nodes, numbers)
-        self._labelled[number] = set(label_store.nodes[ours].tolist())
-        self._trained |= set(label_store.nodes[ours & (label_store.parts != LabelRole.SUPPORT)].tolist())
-
-    def found_none(self) -> bool:
-        """Whether no version has or tells of any of the nodes."""
-        return not self._in_graph.any() and not self._scrubber.met
+    def _scrub_pruned(self, number: int) -> list[Entry]:
+        """The changes of a version that was pruned, without the nodes."""
+        try:
+            return [self.scrubber.scrubbed(change) for change in read_pruned(self._versions.database, number)]
+        except Damaged as error:
+            raise InputError(
+                f"{self._versions.path}: what is told of version {number}, which was pruned, is damaged, {error}: "
+                "save the model to another folder and erase there; nothing was erased."
+            ) from error
 
     def refuse_missing(self) -> None:
-        """A node that nothing is known of is an error."""
-        told = np.array([normal(text_of(each)) in self._scrubber.met for each in self._ids])
-        missing = np.flatnonzero(~self._in_graph & ~told).tolist()
+        """Refuse a node that is in no version and in no change."""
+        named = np.array([normal(text_of(each)) in self.scrubber.met for each in self._ids])
+        missing = np.flatnonzero(~self.in_graph & ~named).tolist()
         if missing:
             more = f" (and {len(missing) - 1} more)" if len(missing) > 1 else ""
             raise InputError(
@@ -172,9 +147,8 @@ class Erasing:
         """Write all versions without the nodes, and a new one on top, in one transaction."""
         versions, database = self._versions, self._versions.database
         with versions.transaction():
-            for number in reversed(self._there):
-                self._rewrite(number)
-            changed = [new for new in map(self._manifest, self._there) if new is not self._manifests[new["version"]]]
+            rewritten = [self._manifest(number) for number in reversed(self._there)]
+            changed = [new for new in reversed(rewritten) if new is not self._manifests[new["version"]]]
             report = self._report([manifest["version"] for manifest in changed])
             for manifest in (*changed, self._top(report)):
                 versions.put_manifest({key: value for key, value in manifest.items() if key != "sha256"})
@@ -184,69 +158,63 @@ class Erasing:
             database.keep_chunks(needed_chunks(versions, versions.numbers()))
         return report
 
-    def _rewrite(self, number: int) -> None:
-        """Let a version lose the nodes that it has."""
+    def _without(self, number: int) -> tuple[dict[str, str], Entry] | None:
+        """Parts of a version without the nodes, and the entry of their leaving; None if it has none of them."""
         if number not in self._labelled:
-            return
-        manifest = self._manifests[number]
-        key = repr(sorted(manifest["parts"].items()))
-        if key not in self._known:
+            return None
+        key = repr(sorted(self._manifests[number]["parts"].items()))
+        if key not in self._rewritten:
             model = GraphClassifier.from_version(self._versions, number, device=self._device, whole=True)
             rows = model._node_index().rows_of_ids(self._ids)
             try:
                 model.remove_nodes(model._node_index().ids_at(rows[rows >= 0]).tolist())
-                sources = encode(model.parts())
-                parts = {name: self._versions.stored.write(source) for name, source in sources.items()}
+                parts = {name: self._versions.stored.write(source) for name, source in encode(model.parts()).items()}
             except (InputError, Damaged) as error:
                 raise InputError(
                     f"{self._versions.path}, version {number}: {str(error).rstrip('.')}; nothing was erased."
                 ) from error
-            self._known[key] = Without(parts, model.history[-1])
-        self._rewritten[number] = self._known[key]
+            self._rewritten[key] = parts, model.history[-1]
+        return self._rewritten[key]
 
     def _manifest(self, number: int) -> Manifest:
         """The manifest of a version without the nodes; the same object if it stays as it is."""
-        old = self._manifests[number]
-        changes = [self._scrubber.scrubbed(change) for change in old["changes"]]
-        without = self._rewritten.get(number)
+        old, without = self._manifests[number], self._without(number)
+        changes = [self.scrubber.scrubbed(change) for change in old["changes"]]
         if without is None:
             return old if changes == old["changes"] else {**old, "changes": changes}
         before = len(self._versions.stored_history(old)) - len(changes)
-        past = {"changes": before, "accuracy": without.change.get("accuracy")}
-        return {**old, "parts": without.parts, "past": past, "changes": changes}
+        past = {"changes": before, "accuracy": without[1].get("accuracy")}
+        return {**old, "parts": without[0], "past": past, "changes": changes}
 
     def _top(self, report: Erased) -> Manifest:
         """The manifest of the new version, which equals the newest one and tells of the erasure."""
-        newest = self._versions.load(self._newest)
-        without = self._rewritten.get(self._newest)
-        told = {} if without is None else without.change
-        accuracy = told.get("accuracy") or self._versions.stored_history(newest.manifest).last_accuracy()
-        optional = {"accuracy": accuracy, "warning": told.get("warning")}
+        newest, without = self._versions.load(self._newest), self._without(self._newest)
+        parts, entry = without or (newest.manifest["parts"], {})
+        accuracy = entry.get("accuracy") or self._versions.stored_history(newest.manifest).last_accuracy()
+        optional = {"accuracy": accuracy, "warning": entry.get("warning")}
         change = {
             "what": "erase",
             "when": now(),
             "nodes": report.nodes,
             "labels": report.labels,
             "versions": len(report.versions),
-            "retired": told.get("retired", []),
+            "retired": entry.get("retired", []),
             "exact": not report.remembering,
             **{key: value for key, value in optional.items() if value},
         }
-        top = self._versions.on_top(newest, accuracy)
-        return {**top, "parts": top["parts"] if without is None else without.parts, "changes": [change]}
+        return {**self._versions.on_top(newest, accuracy), "parts": parts, "changes": [change]}
 
     def _report(self, changed: list[int]) -> Erased:
         fits = [entry for entry in self._versions.history() if entry["what"] == "fit"]
         first = fits[0].get("nodes", 0) if fits else 0  # numbers below it were given to the nodes of the fit
-        labelled = set[int]().union(*self._labelled.values())
         taught = min((number for number, nodes in self._labelled.items() if nodes), default=None)
-        exact = all(without.change["exact"] for without in self._rewritten.values())
+        exact = all(entry["exact"] for _, entry in self._rewritten.values())
         # A label that was taken back before still is in the weights.
         remembering = [] if exact or taught is None else [number for number in self._there if number >= taught]
         return Erased(
             method=str(self._manifests[self._newest]["values"]["method"]),
             nodes=len(self._ids),
-            labels=len(labelled),
+            labels=len(set[int]().union(*self._labelled.values())),
             versions=tuple(changed),
             version=self._newest + 1,
             trained=len(self._trained),
@@ -259,7 +227,7 @@ class Erasing:
 class Scrubber:
     """Takes some nodes out of entries; ``erased`` of an entry says how many it named. met: ids that entries named.
 
-    An id is known by its cleaned text, whatever form an older version wrote it in.
+    An id is recognised by its cleaned text, in whatever form an older version wrote it.
     """
 
     def __init__(self, ids: Sequence[Any]) -> None:
@@ -269,34 +237,27 @@ class Scrubber:
     def scrubbed(self, entry: Entry) -> Entry:
         """The entry without the nodes; itself if it names none of them."""
         gone: set[str] = set()
-        found = {key: self._value(key, value, gone) for key, value in entry.items()}
+
+        def stays(node: Any) -> bool:
+            text = normal(text_of(node)) if isinstance(node, str | int) and not isinstance(node, bool) else None
+            if text in self._texts:
+                gone.add(text)
+            return text not in self._texts
+
+        def kept(key: str, value: Any) -> Any:
+            if key == "supports" and isinstance(value, dict):
+                return {name: kept("nodes", nodes) for name, nodes in value.items()}
+            if not isinstance(value, list):
+                return value
+            if key in ID_LISTS:
+                return [each for each in value if stays(each)]
+            return [each for each in value if not isinstance(each, dict) or stays(each.get("node"))]
+
+        values = {key: kept(key, value) for key, value in entry.items()}
         if not gone:
             return entry
         self.met |= gone
-        for key in OPTIONAL:
-            if found.get(key) == []:
-                del found[key]
-        if "conflicts" not in found:
-            found.pop("on_conflict", None)
-        return {**found, "erased": entry.get("erased", 0) + len(gone)}
-
-    def _value(self, key: str, value: Any, gone: set[str]) -> Any:
-        if key == "supports" and isinstance(value, dict):
-            return {name: self._kept(nodes, gone) for name, nodes in value.items()}
-        if key in ID_LISTS:
-            return self._kept(value, gone)
-        if isinstance(value, list):
-            return [each for each in value if not (isinstance(each, dict) and self._is_erased(each.get("node"), gone))]
-        return value
-
-    def _kept(self, nodes: Any, gone: set[str]) -> Any:
-        return [each for each in nodes if not self._is_erased(each, gone)] if isinstance(nodes, list) else nodes
-
-    def _is_erased(self, node: Any, gone: set[str]) -> bool:
-        if not isinstance(node, str | int) or isinstance(node, bool):
-            return False
-        text = normal(text_of(node))
-        if text not in self._texts:
-            return False
-        gone.add(text)
-        return True
+        values = {key: value for key, value in values.items() if value != [] or key not in OPTIONAL}
+        if "conflicts" not in values:
+            values.pop("on_conflict", None)
+        return {**values, "erased": entry.get("erased", 0) + len(gone)}

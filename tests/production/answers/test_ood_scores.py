@@ -16,7 +16,7 @@ from scipy.special import logsumexp
 from sklearn.metrics import roc_auc_score
 
 import graphfcl
-from graphfcl import InputError, VisibleGraph
+from graphfcl import VisibleGraph
 from graphfcl.production.answers import ood_scores
 from graphfcl.production.answers.ood_scores import (
     ENERGY,
@@ -28,7 +28,6 @@ from graphfcl.production.answers.ood_scores import (
     Stage,
     balanced_weights,
     combined,
-    find_measure,
     fit_weights,
     measured,
     measured_left_out,
@@ -135,13 +134,7 @@ def test_a_node_far_from_every_class_is_stranger(measure: Measure) -> None:
         RowValues.of(scores), 1.0, np.zeros(3, dtype=bool), visible_of(np.zeros((2, 2))), np.zeros(2, dtype=bool)
     )
     near, far = measure.compute(nothing)
-    assert find_measure(measure.name) is measure
     assert far > near
-
-
-def test_an_unknown_name_is_refused() -> None:
-    with pytest.raises(InputError, match="did you mean 'energy'"):
-        find_measure("energie")
 
 
 def test_a_ruler_measures_in_spreads_and_clips() -> None:

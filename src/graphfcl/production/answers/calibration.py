@@ -20,7 +20,7 @@ import numpy as np
 
 from graphfcl.errors import InputError
 from graphfcl.production.answers.ood_scores import (
-    MEASURES,
+    MEASURE_OF,
     Evidence,
     Ruler,
     combined,
@@ -249,7 +249,7 @@ class Calibration:
         measures = set(held_out.weights)
         heats = [self.heat, held_out.few_heat, *held_out.slopes.values()]
         bounded = all(abs(heat) < WIDEST for heat in heats) and all(spread > 0 for spread in self.spreads.values())
-        if not bounded or not measures <= {each.name for each in MEASURES} or not measures:
+        if not bounded or not measures <= MEASURE_OF.keys() or not measures:
             raise ValueError("its calibration has values that cannot be")
         fits = set(self.middles) == set(self.spreads) == measures
         if not (finite and fits and self.tail > 0 and held_out.few_share > 0):

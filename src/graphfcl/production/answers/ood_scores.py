@@ -26,7 +26,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from graphfcl.errors import InputError, did_you_mean
 from graphfcl.production.answers.row_values import RowValues
 
 if TYPE_CHECKING:  # stored answers are read without scipy
@@ -137,19 +136,14 @@ MEASURES = (
 )
 
 
-def find_measure(name: str) -> Measure:
-    """The measure of a name."""
-    by_name = {each.name: each for each in MEASURES}
-    if name not in by_name:
-        raise InputError(f"there is no measure of ood_score {name!r}: {did_you_mean(name, list(by_name))}")
-    return by_name[name]
+MEASURE_OF = {each.name: each for each in MEASURES}
 
 
 def measured(evidence: Evidence, names: Sequence[str]) -> np.ndarray:
     """(n, names) the measures of all nodes; in 32 bits if they are more than ``MANY_NODES``."""
     kind = np.float32 if len(evidence.scores) > MANY_NODES else np.float64
     values = np.empty((len(evidence.scores), len(names)), dtype=kind)
-    for place, column in enumerate(_columns(evidence, [find_measure(name) for name in names])):
+    for place, column in enumerate(_columns(evidence, [MEASURE_OF[name] for name in names])):
         values[:, place] = column
     return values
 
@@ -197,12 +191,12 @@ class Ruler:
         """values: (nodes, names) the measures of nodes of known classes."""
         low, middle, high = np.percentile(values, [25, 50, 75], axis=0)
         spread = np.maximum(high - low, 1e-3 * np.abs(middle) + 1e-6)
-        standardise = np.array([find_measure(name).standardise for name in names])
+        standardise = np.array([MEASURE_OF[name].standardise for name in names])
         return cls(tuple(names), np.where(standardise, middle, 0.0), np.where(standardise, spread, 1.0))
 
     def apply(self, values: np.ndarray) -> np.ndarray:
         """(n, measures) in spreads from the middle, clipped."""
-        limits = np.array([find_measure(name).limit for name in self.names])
+        limits = np.array([MEASURE_OF[name].limit for name in self.names])
         return np.clip((values - self.middles) / self.spreads, -limits, limits)
 
 

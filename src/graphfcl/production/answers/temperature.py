@@ -18,40 +18,30 @@ HOTTEST = 4.0  # the log of a factor by which measures can change a temperature
 LOWEST, HIGHEST = -2.0, 4.0  # spreads up to which a measure changes the temperature
 
 
-def smoothed_loss(scores: np.ndarray, columns: np.ndarray, temperature: float) -> float:
-    """The mean of −log p of the true class, with label smoothing ε = 1/(v + 2)::
-
-    (1/v) Σ_i [ log Σ_c exp(s_ic/T) − (1 − ε) s_iy/T − ε mean_{c≠y} s_ic/T ]
-
-    If all v validation nodes are correct, we assume this error rate, so no probability reaches 1.
-    """
-    from scipy.special import logsumexp
-
-    logits = scores / temperature
-    return float((logsumexp(logits, axis=1) - _targets(scores, columns) / temperature).mean())
-
-
-def _targets(scores: np.ndarray, columns: np.ndarray) -> np.ndarray:
-    """(v,) (1 − ε) s_y + ε · the mean of the other scores."""
-    count, classes = scores.shape
-    own = scores[np.arange(count), columns]
-    others = (scores.sum(axis=1) - own) / max(1, classes - 1)
-    share = 1 / (count + 2)
+def _targets(scores: np.ndarray, columns: np.ndarray, classes: np.ndarray | int) -> np.ndarray:
+    """(v,) (1 − ε) s_y + ε · the mean of the other scores. classes: (v,) how many there are, or one number for all."""
+    own, share = scores[np.arange(columns.size), columns], 1 / (columns.size + 2)
+    others = (scores.sum(axis=1) - own) / np.maximum(1, classes - 1)
     return (1 - share) * own + share * others
 
 
 def best_temperature(scores: np.ndarray, columns: np.ndarray, start: float = 1.0) -> float:
-    """The temperature with the smallest :func:`smoothed_loss`, whatever the scale of scores.
+    """The temperature with the smallest smoothed loss, whatever the scale of scores.
 
-    The loss is convex in β = 1/T: L' = mean(Σ_c p_c s_c − target), L'' = mean(Var_p(s)). Newton's steps in log β, each
-    at most 1, from ``start``, bounded by what scores of any use can need. 1 if there is one class alone.
+    The loss is the mean of −log p of the true class, with label smoothing ε = 1/(v + 2)::
+
+        L = (1/v) Σ_i [ log Σ_c exp(s_ic/T) − (1 − ε) s_iy/T − ε mean_{c≠y} s_ic/T ]
+
+    If all v validation nodes are correct, we assume this error rate, so no probability reaches 1. L is convex in
+    β = 1/T: L' = mean(Σ_c p_c s_c − target), L'' = mean(Var_p(s)). Newton's steps in log β, each at most 1, from
+    ``start``, bounded by what scores of any use can need. 1 if there is one class alone.
     """
     from scipy.special import softmax  # not needed to read stored answers
 
     if scores.shape[1] < 2 or not columns.size:
         return 1.0
     scores = scores - scores.max(axis=1, keepdims=True)
-    targets = _targets(scores, columns)
+    targets = _targets(scores, columns, scores.shape[1])
     scale = float(np.abs(scores).mean()) or 1.0
     low, high = np.log(1e-3 / scale), np.log(1e5 / scale)
     place = float(np.clip(-np.log(start), low, high))
@@ -84,10 +74,7 @@ def best_slopes(
 
     present = np.isfinite(scores)
     filled = np.where(present, scores, 0.0)
-    own = filled[np.arange(columns.size), columns]
-    share = 1 / (columns.size + 2)
-    others = (filled.sum(axis=1) - own) / np.maximum(1, present.sum(axis=1) - 1)
-    targets = (1 - share) * own + share * others
+    targets = _targets(filled, columns, present.sum(axis=1))
 
     def loss(place: np.ndarray) -> tuple[float, np.ndarray]:
         heats = standard @ place[1:]

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from graphfcl.errors import InputError
+from graphfcl.graph.ids import text_array
 from graphfcl.methods import find_method
 from graphfcl.production.store.checks import UNFIT, Damaged, need
 from graphfcl.production.store.database import Database
@@ -57,15 +58,13 @@ class OpenCache:
             need(array.shape == (self.nodes, *width), "its arrays differ in number")
             need(array.dtype.kind == ("i" if name == "rows" else "f"), "its arrays are of another type")
 
-    @property
-    def of_numbers(self) -> bool:
-        """Whether its ids are whole numbers."""
-        return self._lookup.of_numbers
-
-    def rows_of_ids(self, ids: Sequence[Any]) -> list[int] | None:
-        """Rows of some ids, exactly as they are stored; None if one is not there."""
+    def find(self, ids: Sequence[Any]) -> tuple[np.ndarray, list[int]] | None:
+        """Ids as they are stored, and their rows; None if one is not there in exactly this form."""
         rows = _unless_damaged(lambda: self._lookup.find_all(ids))
-        return rows if rows is not None and all(0 <= row < self.nodes for row in rows) else None
+        if rows is None or not all(0 <= row < self.nodes for row in rows):
+            return None
+        numbers = self._lookup.of_numbers
+        return np.array(list(map(int, ids)), np.int64) if numbers else text_array(list(map(str, ids))), rows
 
     def scores(self, rows: Sequence[int] | None = None) -> np.ndarray | None:
         """(r, columns) the scores of some rows, or of all."""

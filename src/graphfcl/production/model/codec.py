@@ -19,15 +19,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from graphfcl.errors import GraphfclWarning, InputError
+from graphfcl.errors import GraphfclWarning
 from graphfcl.graph.tables.columns import ReadColumns
-from graphfcl.methods import Learner, LearnerState, Method, find_method, flat_settings
+from graphfcl.methods import Learner, LearnerState, find_method, flat_settings
 from graphfcl.production.answers.calibration import Calibration
 from graphfcl.production.graph import encode_graph, stored_graph
 from graphfcl.production.graph.place import FolderUse
 from graphfcl.production.labels.label_store import LabelRole, LabelStore, read_statements, statements_column
 from graphfcl.production.model.parts import Configuration, ModelParts
-from graphfcl.production.store.checks import UNFIT, Damaged, first_line, need, read_json, whole_number
+from graphfcl.production.store.checks import Damaged, need, need_usable, read_json, whole_number
 from graphfcl.production.store.ids import id_arrays, read_ids
 from graphfcl.production.store.parts import Part, PartSource
 from graphfcl.runtime.files import canonical_json
@@ -39,6 +39,7 @@ PARTS = ("nodes", "edges", "features", "network", "knowledge", "label_store", "a
 TENSOR_CHUNK = 1 << 18  # bytes: a class more changes the last rows of some tensors
 LABEL_CHUNK = 1 << 17  # bytes: a support more changes the last chunk
 LONGEST_NAME = 10_000  # letters of a class name
+PLAIN = ("method", "way", "shot", "seed", "max_loss", "standardise")  # of a configuration
 
 ReadPart = Callable[[str], Part]
 
@@ -92,15 +93,10 @@ def _answers(parts: ModelParts) -> dict[str, Any]:
     configuration, label_store = parts.configuration, parts.label_store
     source = find_method(configuration.method).source
     return {
-        "method": configuration.method,
+        **{name: getattr(configuration, name) for name in PLAIN},
         # Where a method from outside comes from, so that a reader who lacks it can be told; it is never imported.
         **({"source": source} if source else {}),
         "settings": parts.learner.settings_as_json(),
-        "way": configuration.way,
-        "shot": configuration.shot,
-        "seed": configuration.seed,
-        "max_loss": configuration.max_loss,
-        "standardise": configuration.standardise,
         **({} if configuration.columns is None else {"columns": configuration.columns.as_json()}),
         "classes": list(label_store.names),
         **({"integer_classes": True} if label_store.integers else {}),
@@ -112,23 +108,24 @@ def _answers(parts: ModelParts) -> dict[str, Any]:
 
 def _decode_configuration(values: dict[str, Any]) -> Configuration:
     """What the user chose before the model was fitted."""
-    method = find_method(str(values.get("method")), str(values.get("source", "")))
-    _warn_of_other_code(method, str(values.get("source", "")))
+    source = str(values.get("source", ""))
+    method = find_method(str(values.get("method")), source)
+    if method.source != source:
+        warnings.warn(
+            f"the model was saved by other code of {method.name} ({source or 'graphfcl'}; here {method.source}): its "
+            "answers may differ.",
+            GraphfclWarning,
+            2,
+        )
     max_loss: Any = values.get("max_loss")
     standardise: Any = values.get("standardise")
     need(isinstance(max_loss, int | float) and max_loss > -math.inf, "its max_loss is no number")
     need(isinstance(standardise, bool), "its standardise is neither true nor false")
     need(isinstance(values.get("settings"), dict), "it has no settings")
-    try:
+    with need_usable("its settings cannot be read"):
         settings = flat_settings(values["settings"])
-    except InputError:
-        raise
-    except UNFIT as error:
-        raise Damaged(f"its settings cannot be read ({first_line(error)})") from error
-    try:
+    with need_usable("its columns of tables have no names"):
         columns = ReadColumns.from_json(values["columns"]) if "columns" in values else None
-    except ValueError as error:
-        raise Damaged("its columns of tables have no names") from error
     return Configuration(
         method=method.name,
         settings=settings,
@@ -151,14 +148,8 @@ def _decode_names(values: dict[str, Any]) -> LabelStore:
     many = whole_number(values.get("many"), "the number of classes of session 0", 0, len(names))
     integers = values.get("integer_classes", False)
     need(isinstance(integers, bool), "its integer_classes is neither true nor false")
-    return LabelStore(
-        nodes=np.zeros(0, np.int64),
-        columns=np.zeros(0, np.int64),
-        parts=np.zeros(0, np.int8),
-        names=tuple(names),
-        session_zero_columns=many,
-        integers=integers,
-    )
+    none = np.zeros(0, np.int64)
+    return LabelStore(none, none, none.astype(np.int8), tuple(names), many, integers=integers)
 
 
 def _named_twice(label_store: LabelStore) -> list[int]:
@@ -169,24 +160,10 @@ def _named_twice(label_store: LabelStore) -> list[int]:
 
 def _decode_calibration(values: dict[str, Any]) -> Calibration:
     """How scores become answers, tried once."""
-    try:
+    with need_usable("its calibration cannot be used"):
         calibration = Calibration.from_json(values["calibration"])
         need(bool(np.isfinite(calibration.unknown_scores(np.zeros(1))).all()), "its calibration gives no numbers")
-    except Damaged:
-        raise
-    except UNFIT as error:
-        raise Damaged(f"its calibration cannot be used ({first_line(error)})") from error
     return calibration
-
-
-def _warn_of_other_code(method: Method, source: str) -> None:
-    if method.source != source:
-        warnings.warn(
-            f"the model was saved by other code of {method.name} ({source or 'graphfcl'}; here {method.source}): it "
-            "may answer otherwise than it did.",
-            GraphfclWarning,
-            2,
-        )
 
 
 # Learner
@@ -216,14 +193,10 @@ def decode_learner(part: ReadPart, configuration: Configuration, device: str) ->
     """The learner."""
     network, knowledge = part("network"), part("knowledge")
     state = LearnerState({**_decode_tensors(network), **_decode_tensors(knowledge)}, knowledge.value("learner"))
-    try:
+    with need_usable("its parts do not fit together"):
         method = find_method(configuration.method)
         learner = method.make(dict(configuration.settings), seed=configuration.seed, device=device)
         learner.load_state(state)
-    except InputError:
-        raise
-    except UNFIT as error:
-        raise Damaged(f"its parts do not fit together ({first_line(error)})") from error
     need(_kinds(learner.state()) == _kinds(state), "its learner has other tensors than it should have")
     return learner
 
@@ -265,7 +238,5 @@ def decode_label_store(part: ReadPart, names: LabelStore, contains: Callable[[np
         return store
     texts = read_ids(stored, "said")
     need(len(texts) == nodes.size, "its label_store and who gave its labels differ in number")
-    try:
+    with need_usable("who gave its labels cannot be read"):
         return replace(store, statements=read_statements([str(text) or None for text in texts], nodes))
-    except UNFIT as error:
-        raise Damaged(f"who gave its labels cannot be read ({first_line(error)})") from error

@@ -227,14 +227,14 @@ def _unknown_share(state: ModelState, life: Sequence[Entry], *, full: bool) -> f
 
     full: compute it if need be.
     """
-    if not full and last_measured(life).get("unknown") is not None:
-        return float(last_measured(life)["unknown"])
-    if full:
-        ood_score = state.answering.answers().ood_score
-        there = np.concatenate(list(state.names().row_parts(row_bytes=16)))
-        return unknown_share(state.calibration(), ood_score[there])
-    cached = state.answering.cached_ood_scores()
-    return None if cached is None else unknown_share(state.calibration(), cached)
+    measured, answering = last_measured(life).get("unknown"), state.answering
+    if measured is not None and not full:
+        return float(measured)
+    if full or (answering.computed is not None and not state.passes):
+        rows = np.concatenate(list(state.names().row_parts(row_bytes=16)))
+        return unknown_share(state.calibration(), answering.answers().ood_score[rows])
+    ood_score = None if answering.stored is None else answering.stored.cached_ood_score()
+    return None if ood_score is None else unknown_share(state.calibration(), ood_score)
 
 
 def bytes_on_disk(folder: Path) -> dict[str, int]:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 import numpy as np
 
 from graphfcl.active.contract import Memory
-from graphfcl.graph.ids import text_array
 from graphfcl.methods import SILENT, Learner, Progress
 from graphfcl.methods.blocks.damaged_files import DamagedFile, computed_again
 from graphfcl.production.answers.answers import Answers, ModelAnswers, class_probabilities
@@ -108,16 +107,6 @@ class AnsweringLearner:
                 raise
 
         return computed_again(attempt)
-
-    def cached_answers(self, nodes: Sequence[Any]) -> Answers | None:
-        """The answers about some nodes from the cache of the folder; None if others are at hand, or one is missing."""
-        return self.stored.cached_answers(nodes) if self.computed is None and self.stored is not None else None
-
-    def cached_ood_scores(self) -> np.ndarray | None:
-        """(n,) the OOD scores of a graph in memory, if they were computed before."""
-        if self.computed is None:
-            return None if self.stored is None else self.stored.cached_ood_score()
-        return None if self._parts.graph.passes else self.computed.ood_score
 
     def using(self, use: Callable[[Learner], Result]) -> Result:
         """Compute something with the learner while no other thread or process computes.
@@ -217,11 +206,10 @@ class ModelState:
 
     def answers_of(self, nodes: Sequence[Any]) -> tuple[np.ndarray, Answers]:
         """(m,) ids of some nodes as the graph has them, and the answers about them."""
-        cached, stored = self.answering.cached_answers(nodes), self.answering.stored
-        if cached is not None and stored is not None:  # so each id is in the graph, as it is written here
-            if stored.has_numbers:
-                return np.array([int(each) for each in nodes], dtype=np.int64), cached
-            return text_array([str(each) for each in nodes]), cached
+        stored = self.answering.stored if self.answering.computed is None else None
+        cached = None if stored is None else stored.cached_answers(nodes)
+        if cached is not None:
+            return cached
         names = self.names()
         rows = names.known_rows(nodes)
         return names.ids_at(rows), self.answering.answers_at(rows)

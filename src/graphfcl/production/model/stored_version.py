@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from graphfcl.errors import GraphfclError, InputError
+from graphfcl.errors import InputError
 from graphfcl.methods import Learner
 from graphfcl.production.answers.answers import Answers, ModelAnswers
 from graphfcl.production.answers.row_values import RowValues
@@ -27,7 +27,7 @@ from graphfcl.production.graph.place import FolderUse
 from graphfcl.production.labels.label_store import LabelStore
 from graphfcl.production.model.codec import PARTS, decode_answers, decode_label_store, decode_learner, label_source
 from graphfcl.production.model.parts import ModelParts
-from graphfcl.production.store.checks import UNFIT, Damaged, first_line, need, whole_number
+from graphfcl.production.store.checks import Damaged, need, need_usable, whole_number
 from graphfcl.production.store.database import Database
 from graphfcl.production.store.parts import Parts, PartSource, StoredPart
 
@@ -157,11 +157,10 @@ class StoredVersion:
     def using_learner(self) -> Iterator[None]:
         """Where the learner that was read computes: one that cannot is damaged. What is asked of it was checked."""
         try:
-            yield
-        except GraphfclError:
-            raise
-        except UNFIT as error:
-            raise self._refuse(f"its learner cannot be used ({first_line(error)})") from error
+            with need_usable("its learner cannot be used"):
+                yield
+        except Damaged as error:
+            raise self._refuse(str(error)) from error
 
     def node_index(self) -> NodeIndex:
         """How its nodes are found, without the rest of the graph where that is possible."""
@@ -179,11 +178,6 @@ class StoredVersion:
 
     # Answers
 
-    @property
-    def has_numbers(self) -> bool:
-        """Whether the cache knows nodes by whole numbers."""
-        return self.cache is not None and self.cache.of_numbers
-
     def answers(self) -> ModelAnswers | None:
         """What it says of every node, if that was computed before and kept."""
         scores = self._cached_scores()
@@ -192,15 +186,16 @@ class StoredVersion:
             return ModelAnswers(scores, readings, self.parts.calibration)
         return self._checked(lambda: self.graph.find_answers(self.keys, len(self._names.names)))
 
-    def cached_answers(self, nodes: Sequence[Any]) -> Answers | None:
-        """What the version says of some nodes, if the cache knows them by exactly these ids."""
-        rows = None if self.cache is None else self.cache.rows_of_ids(nodes)
-        if self.cache is None or rows is None:
+    def cached_answers(self, nodes: Sequence[Any]) -> tuple[np.ndarray, Answers] | None:
+        """Ids of some nodes and the answers about them, if the cache knows them by exactly these ids."""
+        place = None if self.cache is None else self.cache.find(nodes)
+        if self.cache is None or place is None:
             return None
+        ids, rows = place
         scores, readings = self.cache.scores(rows), self.cache.readings(self.keys.readings, rows)
         if scores is None or readings is None or not self._are_scores(scores):
             return None
-        return Answers(scores, readings)
+        return ids, Answers(scores, readings)
 
     def cached_ood_score(self) -> np.ndarray | None:
         """(n,) of every node, if the cache has it."""
@@ -217,14 +212,10 @@ class StoredVersion:
         return scores if scores is not None and len(scores) == self.counts()[0] and self._are_scores(scores) else None
 
     def _computed_scores(self, compute: Callable[[], Any]) -> Any:
-        try:
+        with need_usable("its learner cannot answer"):
             scores = compute()
             shape = (self.part("graph").visible.row_count, len(self._names.names))
             need(RowValues.of(scores).shape == shape, "its learner gives other scores")
-        except (InputError, Damaged):
-            raise
-        except UNFIT as error:
-            raise Damaged(f"its learner cannot answer ({first_line(error)})") from error
         need(self._are_scores(scores), "its learner gives scores that are no numbers")
         return scores
 

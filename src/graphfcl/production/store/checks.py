@@ -4,12 +4,13 @@ import json
 import math
 import os
 import stat
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from graphfcl.errors import InputError
+from graphfcl.errors import GraphfclError, InputError
 
 DEEPEST = 40  # levels of lists and dictionaries in one another
 JOURNAL_MAGIC = bytes.fromhex("d9d505f920a163d7")
@@ -31,6 +32,17 @@ UNFIT = (
 
 class Damaged(ValueError):
     """Stored content does not fit together; says which and how."""
+
+
+@contextmanager
+def need_usable(what: str) -> Iterator[None]:
+    """Report values that code inside cannot use as damage: ``what``, and what the error says."""
+    try:
+        yield
+    except (GraphfclError, Damaged):
+        raise
+    except UNFIT as error:
+        raise Damaged(f"{what} ({first_line(error)})") from error
 
 
 def first_line(error: BaseException) -> str:
