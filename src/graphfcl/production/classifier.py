@@ -133,7 +133,7 @@ class GraphClassifier(AnsweringModel):
         from graphfcl.methods.blocks.damaged_files import DamagedFile, computed_again
         from graphfcl.production.graph import kind_of
         from graphfcl.production.model.fit_checkpoints import FitCheckpoints
-        from graphfcl.production.model.fitting import fit_model
+        from graphfcl.production.model.fitting import Fitted, fit_model
 
         source, hidden = as_graph(graph, "fit"), list_of_names(hide_classes, "the classes to hide")
         configuration = replace(self.configuration, columns=source.columns)
@@ -142,16 +142,9 @@ class GraphClassifier(AnsweringModel):
             if self._state is not None:
                 raise InputError("this classifier is fitted: make a new one to fit it to another graph.")
 
-            def fit() -> Any:
+            def fit() -> Fitted:
                 try:
-                    return fit_model(
-                        source,
-                        configuration,
-                        hide_classes=hidden,
-                        device=self.device,
-                        progress=watching,
-                        checkpoints=kept,
-                    )
+                    return fit_model(source, configuration, hidden, self.device, watching, kept)
                 except DamagedFile:
                     kept.resume = True  # the state of the learner is intact
                     raise
@@ -175,17 +168,9 @@ class GraphClassifier(AnsweringModel):
         from graphfcl.graph.convert import as_graph
         from graphfcl.production.changes.refitting import refit_draft
 
-        brought: Any = None if graph is None else as_graph(graph, "refit")
+        brought = None if graph is None else as_graph(graph, "refit")
         with self._change() as draft, progress_of(progress) as watching:
-            return refit_draft(
-                draft,
-                self._current(),
-                self.configuration,
-                brought,
-                anyway=anyway,
-                device=self.device,
-                progress=watching,
-            )
+            return refit_draft(draft, brought, anyway=anyway, device=self.device, progress=watching)
 
     # Learning
 

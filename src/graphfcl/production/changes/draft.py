@@ -34,14 +34,14 @@ class Draft:
         parts = before.parts.read()
         self.graph, self.labels, self.calibration = parts.graph, parts.label_store, parts.calibration
         self.entries: list[Entry] = []
-        self._before, self._configuration, self._learner = before, configuration, learner
+        self.before, self.configuration, self._learner = before, configuration, learner
         self._answers: ModelAnswers | None = None
 
     @property
     def learner(self) -> Learner:
         """A learner that may be changed."""
         if self._learner is None:
-            self._learner = self._before.answering.copy()
+            self._learner = self.before.answering.copy()
         return self._learner
 
     def using(self, use: Callable[[Learner], Result]) -> Result:
@@ -51,13 +51,13 @@ class Draft:
             self._learner = learner
             return use(learner)
 
-        with self._before.answering.checked():
+        with self.before.answering.checked():
             return self.graph.attempt(self.learner, attempt)
 
     @property
     def history(self) -> History:
         """All changes, those of the draft included."""
-        return self._before.history.plus(self.entries)
+        return self.before.history.plus(self.entries)
 
     # Labels and classes
 
@@ -177,7 +177,7 @@ class Draft:
             self._answers, self.calibration = answers, answers.calibration
             assert answers.accuracy is not None
             entry["accuracy"] = answers.accuracy
-            warning = regression_warning(self.history, answers.accuracy, self._configuration.max_loss)
+            warning = regression_warning(self.history, answers.accuracy, self.configuration.max_loss)
             if warn and warning:
                 entry["warning"] = warning
         else:
@@ -199,4 +199,4 @@ class Draft:
         return replace(current, parts=parts, answering=AnsweringLearner(parts, self._answers), history=history)
 
     def _parts(self, learner: Learner) -> ModelParts:
-        return ModelParts(self._configuration, self.graph, learner, self.labels, self.calibration)
+        return ModelParts(self.configuration, self.graph, learner, self.labels, self.calibration)

@@ -30,11 +30,10 @@ from graphfcl.production.labels.history import Entry, lineage, written_by_graphf
 from graphfcl.production.labels.label_store import LabelRole, LabelStore
 from graphfcl.production.model.calibrating import left_out_scores
 from graphfcl.production.model.fitting import Labels, train_model
-from graphfcl.production.model.parts import Configuration, ModelParts
+from graphfcl.production.model.parts import ModelParts
 
 if TYPE_CHECKING:
     from graphfcl.production.changes.draft import Draft
-    from graphfcl.production.model.state import ModelState
 
 Positions = np.ndarray  # of classes in a list of names; -1 where a class is not in it
 
@@ -176,20 +175,12 @@ class Refit:
         return {"taken": self.taken, "why": self.why, **self.comparison.as_json()}
 
 
-def refit_draft(
-    draft: "Draft",
-    state: "ModelState",
-    configuration: Configuration,
-    graph: AnyGraph | None,
-    *,
-    anyway: bool,
-    device: str,
-    progress: Progress,
-) -> Refit:
+def refit_draft(draft: "Draft", graph: AnyGraph | None, *, anyway: bool, device: str, progress: Progress) -> Refit:
     """Train again, and let the draft be the new model if it is better, or ``anyway``.
 
     graph: brought by the user, or None. See :meth:`GraphClassifier.refit`.
     """
+    state, configuration = draft.before, draft.configuration
     if draft.graph.restate_due:
         draft.restate()
     before = replace(state.parts.read(), graph=draft.graph, learner=draft.learner, configuration=configuration)

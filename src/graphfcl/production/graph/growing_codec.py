@@ -5,7 +5,6 @@ change: a node that comes changes the last chunks, one that leaves changes its o
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +19,6 @@ if TYPE_CHECKING:  # ids and labels are read without scipy
     from scipy import sparse
 
     from graphfcl.graph import Features, Standardisation, TextWeights
-    from graphfcl.graph.views import NumbersBesideWords
     from graphfcl.production.graph.growing_graph import GrowingGraph
 
 WIDE, MIDDLE, NARROW = 1 << 16, 1 << 14, 1 << 12  # numbers of nodes in one chunk: of a few bytes a node, or of many
@@ -238,54 +236,43 @@ def encode_views(text: "TextWeights | None", standardisation: "Standardisation |
 
 def decode_views(part: Part, width: int, *, dense: bool) -> tuple["TextWeights | None", "Standardisation | None"]:
     """The reverse, checked. width: of raw features. dense: whether they are a matrix of numbers."""
+    from graphfcl.graph import TextWeights
+    from graphfcl.graph.views import NumbersBesideWords
+
     stored = {name: part.array(name) for name in VIEW_ARRAYS if name in part.arrays}
-    text, standardisation = _checked_views(stored, width, dense=dense)
-    if text is not None and "min_nodes" in part.values:
-        text = replace(text, min_nodes=whole_number(part.value("min_nodes"), "the nodes that a word needs", 0))
-    if "beside" in part.values:
-        beside = _beside(part.value("beside"), width, stored)
-        if text is None:
-            raise Damaged("it has numbers beside words, and no words")
-        need(bool((text.columns < beside.first).all()), "a number is taken for a word")
-        text = replace(text, beside=beside)
-    return text, standardisation
-
-
-def _checked_views(
-    stored: dict[str, np.ndarray], width: int, *, dense: bool
-) -> tuple["TextWeights | None", "Standardisation | None"]:
-    """Both, after their arrays are checked against each other and against the features."""
-    from graphfcl.graph import Standardisation, TextWeights
-
-    text = standardisation = None
+    text = standardisation = beside = None
     for key, values in stored.items():
         need(values.ndim == 1 and values.dtype.kind in "iuf", f"its {key} are no row of numbers")
         need(bool(np.isfinite(values).all()), f"its {key} are not all finite")
+    if "beside" in part.values:
+        groups = part.value("beside")
+        need(isinstance(groups, list) and bool(groups), "its numbers beside words have no groups")
+        widths = tuple(whole_number(each, "a group of numbers beside words", 1, width) for each in groups)
+        need(sum(widths) <= width, "its numbers beside words do not fit its features")
+        numbers = _standardisation(stored, "beside.", sum(widths), "numbers beside words")
+        beside = NumbersBesideWords(width - sum(widths), widths, numbers)
     if "text.columns" in stored or "text.weights" in stored:
         columns, weights = stored.get("text.columns"), stored.get("text.weights")
         if columns is None or weights is None or columns.shape != weights.shape or columns.dtype.kind != "i":
             raise Damaged("its words and their weights differ in number")
-        need(columns.size == 0 or (columns.min() >= 0 and columns.max() < width), "a word has no column")
+        words = width if beside is None else beside.first
+        need(columns.size == 0 or (columns.min() >= 0 and columns.max() < words), "a word has no column")
         need(not dense, "its words are no counts")
-        text = TextWeights(columns, weights)
+        least = whole_number(part.value("min_nodes"), "the nodes that a word needs")
+        text = TextWeights(columns, weights, min_nodes=least, beside=beside)
+    need(beside is None or text is not None, "it has numbers beside words, and no words")
     if "means" in stored or "deviations" in stored:
-        means, deviations = stored.get("means"), stored.get("deviations")
-        if means is None or deviations is None or not means.shape == deviations.shape == (width,):
-            raise Damaged("its features and their means differ in number")
-        need(dense and bool((deviations >= 0).all()), "its deviations are none")
-        standardisation = Standardisation(means, deviations)
+        need(dense, "its deviations are none")
+        standardisation = _standardisation(stored, "", width, "features")
     return text, standardisation
 
 
-def _beside(groups: Any, width: int, stored: dict[str, np.ndarray]) -> "NumbersBesideWords":
-    """What becomes of numbers beside words, checked."""
+def _standardisation(stored: dict[str, np.ndarray], prefix: str, width: int, what: str) -> "Standardisation":
+    """Means and deviations of so many columns, checked. what: the columns, for the message."""
     from graphfcl.graph import Standardisation
-    from graphfcl.graph.views import NumbersBesideWords
 
-    need(isinstance(groups, list) and bool(groups), "its numbers beside words have no groups")
-    widths = tuple(whole_number(each, "a group of numbers beside words", 1, width) for each in groups)
-    means, deviations = stored.get("beside.means"), stored.get("beside.deviations")
-    if means is None or deviations is None or not means.shape == deviations.shape == (sum(widths),):
-        raise Damaged("its numbers beside words and their means differ in number")
-    need(sum(widths) <= width and bool((deviations >= 0).all()), "its numbers beside words do not fit its features")
-    return NumbersBesideWords(width - sum(widths), widths, Standardisation(means, deviations))
+    means, deviations = stored.get(f"{prefix}means"), stored.get(f"{prefix}deviations")
+    if means is None or deviations is None or not means.shape == deviations.shape == (width,):
+        raise Damaged(f"its {what} and their means differ in number")
+    need(bool((deviations >= 0).all()), f"the deviations of its {what} are none")
+    return Standardisation(means, deviations)

@@ -14,7 +14,7 @@ from graphfcl.graph import Standardisation
 from graphfcl.graph.ids import ClassLabel, listed
 from graphfcl.production.answers.row_values import node_rows
 from graphfcl.production.graph import ModelGraph
-from graphfcl.production.labelling.node_vectors import Vectors, vectors_of
+from graphfcl.production.labelling.node_vectors import vectors_of
 from graphfcl.production.labels.label_store import LabelStore
 from graphfcl.production.model.parts import seed_of, whole_number
 from graphfcl.production.model.state import ModelState, RowAnswers
@@ -170,7 +170,8 @@ def supports_of_group(state: ModelState, group: Group, count: int) -> list[Any]:
             f"every node of group {group.number} is labelled by now or gone: ask for the groups again; "
             "nothing was learned."
         )
-    return graph.ids_at(rows[spread_typical(_comparable(vectors_of(state), rows), count)]).tolist()
+    values = unit_rows(principal_components(vectors_of(state)(rows), COMPONENTS))
+    return graph.ids_at(rows[spread_typical(values, count)]).tolist()
 
 
 def _without_label(state: ModelState, nodes: Sequence[Any]) -> np.ndarray:
@@ -181,20 +182,15 @@ def _without_label(state: ModelState, nodes: Sequence[Any]) -> np.ndarray:
     return rows[~np.isin(graph.numbers_at(rows), state.parts.label_store.nodes)]
 
 
-def _comparable(vectors: Vectors, rows: np.ndarray) -> np.ndarray:
-    return unit_rows(principal_components(vectors(rows), COMPONENTS))
-
-
 @dataclass(frozen=True, eq=False)
 class Usual:
-    """Statistics of the features of all nodes, computed once for all groups.
+    """Statistics of the features of all nodes, computed once for all groups; none if features have no names.
 
-    shares: (d,) of sparse features, the share of nodes that have each. means, deviations: (d,) of dense ones.
+    shares: (d,) of sparse features, the share of nodes that have each. dense: (d,) means and deviations of dense ones.
     """
 
     shares: np.ndarray | None = None
-    means: np.ndarray | None = None
-    deviations: np.ndarray | None = None
+    dense: Standardisation | None = None
 
     @classmethod
     def of(cls, graph: ModelGraph) -> "Usual":
@@ -209,8 +205,7 @@ class Usual:
             return (visible.features_at(part) for part in np.split(rows, np.searchsorted(rows, cuts)))
 
         if not visible.sparse_features:
-            fitted = Standardisation.fit_blocks(blocks)
-            return cls(means=fitted.mean, deviations=fitted.deviation)
+            return cls(dense=Standardisation.fit_blocks(blocks))
         return cls(shares=np.sum([_counts(block) for block in blocks()], axis=0) / max(1, visible.node_count))
 
 
@@ -223,8 +218,8 @@ def common_words(graph: ModelGraph, rows: np.ndarray, usual: Usual) -> tuple[str
     if not rows.size:
         return ()
     features = graph.visible.features_at(rows)
-    if usual.means is not None and usual.deviations is not None:
-        return _far_numbers(graph, features, usual.means, usual.deviations)
+    if usual.dense is not None:
+        return _far_numbers(graph, features, usual.dense)
     if usual.shares is None:
         return ()
     inside = _counts(features) / rows.size
@@ -239,8 +234,8 @@ def _counts(features: sparse.csr_array) -> np.ndarray:
     return np.bincount(features.indices[features.data != 0], minlength=features.shape[1])
 
 
-def _far_numbers(graph: ModelGraph, features: np.ndarray, means: np.ndarray, deviations: np.ndarray) -> tuple[str, ...]:
-    away = features.mean(axis=0, dtype=np.float64) - means
+def _far_numbers(graph: ModelGraph, features: np.ndarray, usual: Standardisation) -> tuple[str, ...]:
+    away, deviations = features.mean(axis=0, dtype=np.float64) - usual.mean, usual.deviation
     away = np.divide(away, deviations, out=np.zeros_like(deviations), where=deviations > 1e-12)
     best = np.argsort(-np.abs(away), kind="stable")[:WORDS]
     return tuple(

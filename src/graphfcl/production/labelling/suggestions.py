@@ -25,6 +25,8 @@ COUNTED = 20_000  # candidates that are assigned to the most similar suggestion;
 LABELLED = 5_000  # labelled nodes that they may be more similar to instead
 FEW = 60  # labels below which a class of a graph without a model counts as few-shot
 
+Likeliest = tuple[tuple[ClassLabel, float], ...]  # classes and their probabilities, likeliest first
+
 
 @dataclass(frozen=True)
 class Suggestion:
@@ -40,7 +42,7 @@ class Suggestion:
     node: Any
     reason: str
     why: str
-    classes: tuple[tuple[ClassLabel, float], ...]
+    classes: Likeliest
     unknown: bool
     unknown_score: float
 
@@ -61,15 +63,13 @@ def suggest_for_model(
 ) -> tuple[Suggestion, ...]:
     """Nodes of a model without a label, best first."""
     budget, seed, strategy = _checked(budget, seed, strategy)
-    parts, random = state.parts, np.random.default_rng([seed, 20])
+    parts, probabilities, random = state.parts, RowAnswers(state), np.random.default_rng([seed, 20])
     visible, labels, calibration = parts.graph.visible, parts.label_store, state.calibration()
-    labelled = visible.rows(labels.nodes)
-    probabilities = RowAnswers(state)
-    ood_score = probabilities.ood_score()
+    labelled, ood_score = visible.rows(labels.nodes), probabilities.ood_score()
     learning = ActiveLearningState(
         visible=visible,
         vectors=vector_table(state),
-        candidates=_without(labelled, node_rows(visible), random),
+        candidates=random.permutation(np.setdiff1d(node_rows(visible), labelled)),
         labelled=labelled,
         columns=labels.class_of_column()[labels.columns],
         late=few_shot_classes(labels),
@@ -79,13 +79,12 @@ def suggest_for_model(
         random=random,
         memory=state.answering.memory.find((seed, labels.nodes.tobytes()), Memory),
     )
-    queries, rows = _choose(learning, strategy)
-    scores = calibration.unknown_scores(ood_score[rows])
-    unknown = (scores > calibration.threshold).tolist()
+    queries = checked(find_strategy(strategy).make().choose(learning), learning, strategy)
+    rows = np.array([query.row for query in queries], dtype=np.int64)
     classes = [_likeliest(labels.labels, each) for each in probabilities[rows]]
-    nodes, reasons = parts.graph.ids_at(rows).tolist(), list(map(_reason, queries, unknown))
-    whys = _sentences(learning, rows, reasons, classes, scores)
-    return tuple(map(Suggestion, nodes, reasons, whys, classes, unknown, scores.tolist()))
+    scores = calibration.unknown_scores(ood_score[rows])
+    ids = parts.graph.ids_at(rows)
+    return _suggestions(learning, queries, ids, classes, scores, scores > calibration.threshold)
 
 
 def suggest_for_graph(
@@ -107,7 +106,7 @@ def suggest_for_graph(
     learning = ActiveLearningState(
         visible=visible,
         vectors=vectors_of_all(vectors_without_learner(visible, seed), graph.node_count, seed),
-        candidates=_without(labelled, node_rows(visible), random),
+        candidates=random.permutation(np.setdiff1d(node_rows(visible), labelled)),
         labelled=labelled,
         columns=graph.labels[labelled],
         late=np.bincount(graph.labels[labelled], minlength=len(graph.class_names)) < FEW,
@@ -116,19 +115,36 @@ def suggest_for_graph(
         budget=budget,
         random=random,
     )
-    queries, rows = _choose(learning, strategy)
-    reasons = [_reason(query, unknown=False) for query in queries]
-    whys = _sentences(learning, rows, reasons, [()] * len(queries), np.zeros(len(queries)))
-    return tuple(
-        Suggestion(node, reason, why, (), False, 0.0)
-        for node, reason, why in zip(graph.node_ids[rows].tolist(), reasons, whys, strict=True)
-    )
+    queries = checked(find_strategy(strategy).make().choose(learning), learning, strategy)
+    ids = graph.node_ids[np.array([query.row for query in queries], dtype=np.int64)]
+    return _suggestions(learning, queries, ids, [()] * ids.size, np.zeros(ids.size), np.zeros(ids.size, dtype=bool))
+
+
+def _suggestions(
+    learning: ActiveLearningState,
+    queries: Sequence[Query],
+    ids: np.ndarray,
+    classes: Sequence[Likeliest],
+    scores: np.ndarray,
+    unknown: np.ndarray,
+) -> tuple[Suggestion, ...]:
+    """Queries with their reasons. ids, scores, unknown: (w,) of their nodes. classes: their likeliest classes."""
+    sizes = _represented(learning, np.array([query.row for query in queries], dtype=np.int64))
+    of_query = zip(ids.tolist(), queries, sizes.tolist(), classes, scores.tolist(), unknown.tolist(), strict=True)
+    suggestions = []
+    for node, query, size, likeliest, score, is_unknown in of_query:
+        reason = query.reason
+        if reason in ("unknown", "uncovered"):  # a strategy knows only how nodes compare
+            reason = "unknown" if is_unknown else "uncovered"
+        why = _sentence(reason, size, likeliest, score, learning)
+        suggestions.append(Suggestion(node, reason, why, likeliest, is_unknown, score))
+    return tuple(suggestions)
 
 
 def suggestion_table(suggestions: Sequence[Suggestion]) -> dict[str, np.ndarray]:
     """Columns ``node, class, guess, probability, unknown, reason, why``; ``class`` is empty, to be filled in.
 
-    The model's likeliest class is its guess: a file that nobody has filled in teaches nothing.
+    The model's likeliest class is its guess: a file that is not filled in teaches nothing.
     """
     first = [each.classes[0] if each.classes else ("", 0.0) for each in suggestions]
     nodes = [each.node for each in suggestions]
@@ -155,47 +171,12 @@ def _checked(budget: int, seed: int, strategy: str | type[Strategy]) -> tuple[in
     return budget, seed_of(seed), find_strategy(name).name
 
 
-def _without(labelled: np.ndarray, rows: np.ndarray, random: np.random.Generator) -> np.ndarray:
-    """(c,) rows that have no label, in a drawn order: of nodes that are all alike, not those first in the file."""
-    return random.permutation(np.setdiff1d(rows, labelled))
-
-
-def _choose(learning: ActiveLearningState, strategy: str) -> tuple[list[Query], np.ndarray]:
-    """The queries of a strategy, and their rows."""
-    queries = checked(find_strategy(strategy).make().choose(learning), learning, strategy)
-    return queries, np.array([query.row for query in queries], dtype=np.int64)
-
-
-def _likeliest(labels: Sequence[ClassLabel], probabilities: np.ndarray) -> tuple[tuple[ClassLabel, float], ...]:
+def _likeliest(labels: Sequence[ClassLabel], probabilities: np.ndarray) -> Likeliest:
     best = np.argsort(-probabilities, kind="stable")[:LIKELIEST]
     return tuple((labels[place], float(probabilities[place])) for place in best.tolist())
 
 
-def _reason(query: Query, unknown: bool) -> str:
-    """Why a node is suggested. unknown: the model calls it so; a strategy knows only how nodes compare."""
-    if query.reason not in ("unknown", "uncovered"):
-        return query.reason
-    return "unknown" if unknown else "uncovered"
-
-
-def _sentences(
-    learning: ActiveLearningState,
-    rows: np.ndarray,
-    reasons: Sequence[str],
-    classes_of: Sequence[tuple[tuple[ClassLabel, float], ...]],
-    scores: np.ndarray,
-) -> list[str]:
-    """A sentence for each query. classes_of: their likeliest classes. scores: (w,) unknown scores."""
-    sizes = _represented(learning, rows)
-    return [
-        _sentence(reason, size, classes, score, learning)
-        for reason, size, classes, score in zip(reasons, sizes.tolist(), classes_of, scores.tolist(), strict=True)
-    ]
-
-
-def _sentence(
-    reason: str, size: int, classes: tuple[tuple[ClassLabel, float], ...], score: float, learning: ActiveLearningState
-) -> str:
+def _sentence(reason: str, size: int, classes: Likeliest, score: float, learning: ActiveLearningState) -> str:
     if reason == "cluster":
         near = f"it is typical of {size:,} nodes that no labelled node is nearer to"
         return near if size > 1 else "the nodes like it are nearer to a label or to another suggestion"

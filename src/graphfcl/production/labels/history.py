@@ -7,6 +7,8 @@ itself, and, where it was measured, ``accuracy`` and ``warning``.
 import datetime
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from graphfcl.errors import InputError, counted, quoted
@@ -14,23 +16,20 @@ from graphfcl.errors import InputError, counted, quoted
 Entry = dict[str, Any]
 
 
+@dataclass(eq=False)
 class Past:
-    """The entries of a folder, which are read when they are looked at.
+    """The entries of a folder, read when they are used. count, accuracy: of entries, and measured last."""
 
-    count: how many there are. accuracy: the one measured last. A change needs no more of them.
-    """
+    read: Callable[[], list[Entry]]
+    count: int
+    accuracy: dict[str, Any] | None
 
-    def __init__(self, read: Callable[[], list[Entry]], count: int, accuracy: dict[str, Any] | None) -> None:
-        self.count, self.accuracy = count, accuracy
-        self._read = read
-        self._entries: list[Entry] | None = None
-
+    @cached_property
     def entries(self) -> list[Entry]:
         """All of them."""
-        if self._entries is None:
-            self._entries = self._read()
-            self.count = len(self._entries)
-        return self._entries
+        entries = self.read()
+        self.count = len(entries)
+        return entries
 
 
 class History(Sequence[Entry]):
@@ -44,12 +43,12 @@ class History(Sequence[Entry]):
 
     @classmethod
     def stored(cls, read: Callable[[], list[Entry]], count: int, accuracy: dict[str, Any] | None) -> "History":
-        """The history of a model in a folder. count: of its entries. accuracy: the one measured last."""
+        """The history of a model in a folder."""
         return cls((), Past(read, count, accuracy))
 
     def entries(self) -> list[Entry]:
         """Copies of all entries."""
-        before = [] if self._past is None else self._past.entries()
+        before = [] if self._past is None else self._past.entries
         return [dict(entry) for entry in (*before, *self._new)]
 
     def __len__(self) -> int:
@@ -79,16 +78,13 @@ class History(Sequence[Entry]):
     def saved_as(self, number: int, count: int) -> "History":
         """The same, of which the first ``count`` changes are in a version; a first version holds all of them."""
         if number == 1:  # the first version of another folder, perhaps
-            done = ({**entry, "version": 1} for entry in self.entries()[:count])
-            return History((*done, *self.entries()[count:]))
-        before = 0 if self._past is None else self._past.count
-        return History(
-            (
-                {**entry, "version": number} if before + place < count and entry["version"] is None else entry
-                for place, entry in enumerate(self._new)
-            ),
-            self._past,
+            return History({**entry, "version": 1} if at < count else entry for at, entry in enumerate(self.entries()))
+        first = len(self) - len(self._new)
+        saved = (
+            {**entry, "version": number} if at < count and entry["version"] is None else entry
+            for at, entry in enumerate(self._new, first)
         )
+        return History(saved, self._past)
 
     def last_accuracy(self) -> dict[str, Any] | None:
         """The newest accuracy that was measured."""

@@ -65,7 +65,6 @@ class Start:
 def fit_model(
     graph: AnyGraph,
     configuration: Configuration,
-    *,
     hide_classes: Sequence[ClassLabel],
     device: str,
     progress: Progress,

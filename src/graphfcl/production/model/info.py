@@ -18,6 +18,7 @@ UNKNOWN_MORE = 0.05  # of all nodes
 OUTSIDE_MORE = 0.10  # of the words of nodes that were added
 LOSERS = 0.10  # of the classes
 CONFIDENCE_MOVED = 0.10
+CONFIDENCE = "mean probability on validation nodes"
 FITS = ("fit", "refit")
 NAMED = 5  # classes named in a sign
 FILES = {"versions": "model.sqlite", "cache": "cache.sqlite"}
@@ -54,15 +55,16 @@ def signs_of_age(
     life: the changes that led to the model, oldest first. label_store: of the model; without it labels are not counted.
     unknown: the share of nodes that are called unknown, if it is known.
     """
-    life = _since_fit(life)
+    fits = [place for place, entry in enumerate(life) if entry["what"] in FITS]
+    life = life[fits[-1] if fits else 0 :]
     then, now = next(_measured(life), {}), last_measured(life)
-    found = [
-        _unknown(then.get("unknown"), unknown),
+    signs = [
+        _shift("nodes called unknown", then.get("unknown"), unknown, UNKNOWN_MORE),
         *_words(life),
         _losers(life, now, configuration.max_loss),
-        _confidence(then.get("confidence"), now.get("confidence")),
+        _shift(CONFIDENCE, then.get("confidence"), now.get("confidence"), CONFIDENCE_MOVED, both_ways=True),
     ]
-    return found if label_store is None else [*found, _outgrown(label_store, configuration.shot)]
+    return signs if label_store is None else [*signs, _outgrown(label_store, configuration.shot)]
 
 
 def _measured(life: Iterable[Entry]) -> Iterator[dict[str, Any]]:
@@ -80,15 +82,13 @@ def verdict(signs: Sequence[Sign]) -> str:
     return f"a refit is due ({', '.join(over)})" if over else "nothing asks for a refit"
 
 
-def _since_fit(life: Sequence[Entry]) -> list[Entry]:
-    """The last fit or refit and what came after it."""
-    fits = [place for place, entry in enumerate(life) if entry["what"] in FITS]
-    return list(life[fits[-1] if fits else 0 :])
-
-
-def _unknown(then: float | None, now: float | None) -> Sign:
-    what, limit = "nodes called unknown", f"{100 * UNKNOWN_MORE:g} points more than after the fit"
-    return Sign(what, _then_and_now(then, now), limit, _moved(then, now), UNKNOWN_MORE)
+def _shift(what: str, then: float | None, now: float | None, most: float, *, both_ways: bool = False) -> Sign:
+    """How far a share has moved since the fit: up, or in either direction."""
+    first, last = ("not measured" if share is None else f"{share:.1%}" for share in (then, now))
+    moved = None if then is None or now is None else round(now - then, 6)
+    value = abs(moved) if moved is not None and both_ways else moved
+    limit = f"{100 * most:g} points {'from that' if both_ways else 'more than'} after the fit"
+    return Sign(what, f"{last}, after the fit {first}", limit, value, most)
 
 
 def _words(life: Sequence[Entry]) -> list[Sign]:
@@ -114,7 +114,7 @@ def _losers(life: Sequence[Entry], now: dict[str, Any], max_loss: float) -> Sign
         if entry["what"] == "rename":
             first = {entry["to"] if name == entry["from"] else name: value for name, value in first.items()}
         recalls = (entry.get("accuracy") or {}).get("classes")
-        if recalls:  # a class that was retired starts anew if it is learned again
+        if recalls:  # a class that was retired starts again if it is learned once more
             first = {name: first.get(name, recall) for name, recall in recalls.items()}
     losses = {name: first[name] - recall for name, recall in now.get("classes", {}).items()}
     losers = sorted((name for name, loss in losses.items() if loss > max_loss), key=lambda name: -losses[name])
@@ -123,21 +123,6 @@ def _losers(life: Sequence[Entry], now: dict[str, Any], max_loss: float) -> Sign
     limit = f"{LOSERS:.0%} of the classes"
     share = round(len(losers) / len(losses), 6) if losses else None
     return Sign(f"classes that lost more than {100 * max_loss:g} points of recall", figure, limit, share, LOSERS)
-
-
-def _confidence(then: float | None, now: float | None) -> Sign:
-    what, limit = "mean probability on validation nodes", f"{100 * CONFIDENCE_MOVED:g} points from that after the fit"
-    moved = _moved(then, now)
-    return Sign(what, _then_and_now(then, now), limit, None if moved is None else abs(moved), CONFIDENCE_MOVED)
-
-
-def _moved(then: float | None, now: float | None) -> float | None:
-    return None if then is None or now is None else round(now - then, 6)
-
-
-def _then_and_now(then: float | None, now: float | None) -> str:
-    first, last = ("not measured" if share is None else f"{share:.1%}" for share in (then, now))
-    return f"{last}, after the fit {first}"
 
 
 def _outgrown(labels: LabelStore, shot: int) -> Sign:

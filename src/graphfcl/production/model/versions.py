@@ -10,12 +10,13 @@
     lock             held by the one process that writes
 
 A version is written in one transaction, and nothing of it is changed afterwards, but for two verbs: ``prune`` removes
-versions, and ``erase`` writes all of them anew without some nodes; each of them is one transaction, too.
+versions, and ``erase`` rewrites all of them without some nodes; each of them is one transaction, too.
 """
 
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +50,7 @@ FITTING = "fitting"  # folder of what a fit has, until it is a model
 class Versions:
     """The versions of one model in a folder.
 
-    use: what a user says anew about the graph folder of the model, if it has one.
+    use: what a user changes about the graph folder of the model, if it has one.
     """
 
     def __init__(self, path: str | Path, use: FolderUse = FolderUse()) -> None:  # noqa: B008  # it is frozen
@@ -105,26 +106,16 @@ class Versions:
     def load(self, version: int | None = None, *, device: str = "cpu") -> StoredVersion:
         """A version, the newest if none is named."""
         manifest = self.manifest(self.current() if version is None else version)
-        return StoredVersion(
-            self.path,
-            manifest,
-            self.stored,
-            self.cache,
-            refuse=lambda why: self._unreadable(manifest, why),
-            device=device,
-            use=self.use,
-        )
+        refuse = partial(self._unreadable, manifest)
+        return StoredVersion(self.path, manifest, self.stored, self.cache, refuse, device, self.use)
 
     def history(self, upto: int | None = None, *, after: int = 0) -> list[Entry]:
         """Every change of versions after one and up to another, oldest first, with the version that holds it."""
         last = self.current() if upto is None else whole_number(upto, "the version", 3)
-        there, entries = set(self.numbers()), list[Entry]()
-        for number in sorted(there.union(self.numbers(PRUNED))):
-            if after < number <= last:
-                entries += [
-                    {**change, "version": number} for change in self.changes(number, pruned=number not in there)
-                ]
-        return entries
+        there = set(self.numbers())
+        numbers = [number for number in sorted(there.union(self.numbers(PRUNED))) if after < number <= last]
+        changes = ((number, self.changes(number, pruned=number not in there)) for number in numbers)
+        return [{**change, "version": number} for number, each in changes for change in each]
 
     def changes(self, number: int, *, pruned: bool = False) -> list[Entry]:
         """The changes of one version."""
@@ -136,11 +127,9 @@ class Versions:
             return [{"when": "", "what": "damaged", "error": f"version {number}: {error}"}]
 
     def stored_history(self, manifest: Manifest) -> History:
-        """The history of a version, read when somebody looks at it."""
-        number, past = manifest["version"], manifest["past"]
-        return History.stored(
-            lambda: self.history(number), past["changes"] + len(manifest["changes"]), past.get("accuracy")
-        )
+        """The history of a version, read when it is used."""
+        past, count = manifest["past"], manifest["past"]["changes"] + len(manifest["changes"])
+        return History.stored(lambda: self.history(manifest["version"]), count, past.get("accuracy"))
 
     def keep_answers(
         self,
@@ -232,19 +221,6 @@ class Versions:
         The lock file says so as long as the context lasts, and SQLite's lock even if somebody removes it. What is not
         committed in the end is undone. Gives the report of an erasure that was left unfinished: it is done first.
         """
-        with self._lock(wait), self._whole_file():
-            try:
-                self.database.begin(wait)
-                if self.exists():  # the fit that made the model is done
-                    shutil.rmtree(self.path / FITTING, ignore_errors=True)
-                finished = self.finish_erasure()
-                self.database.begin(wait)
-                yield finished
-            finally:
-                self.database.rollback()
-
-    @contextmanager
-    def _lock(self, wait: float) -> Iterator[None]:
         with ExitStack() as stack:
             try:
                 make_folder(self.path)
@@ -255,7 +231,14 @@ class Versions:
                 ) from error
             if not ours:
                 raise Busy.waited(self.path, wait)
-            yield
+            stack.callback(self.database.rollback)
+            stack.enter_context(self._whole_file())
+            self.database.begin(wait)
+            if self.exists():  # the fit that made the model is done
+                shutil.rmtree(self.path / FITTING, ignore_errors=True)
+            finished = self.finish_erasure()
+            self.database.begin(wait)
+            yield finished
 
     def refuse_unrelated(self, loaded: int | None) -> None:
         """A model may follow only the version that it was loaded from or saved as."""
@@ -319,12 +302,10 @@ class Versions:
         """The same for a caller that holds the lock. request: kept with the change."""
         old = self.load(version)
         old.verify()
-        change: Entry = {"what": "rollback", "to": version, "when": now()}
         accuracy = self.stored_history(old.manifest).last_accuracy()
-        if accuracy:
-            change["accuracy"] = accuracy
-        if request is not None:
-            change["request"] = request
+        optional = {"accuracy": accuracy or None, "request": request}
+        noted = {key: value for key, value in optional.items() if value is not None}
+        change: Entry = {"what": "rollback", "to": version, "when": now(), **noted}
         old.parts.graph.write_place(self.path)
         with self.transaction():
             return self.put_manifest({**self.on_top(old, accuracy), "changes": [change]})
