@@ -9,7 +9,7 @@ import pytest
 from graphfcl import GraphClassifier, ModelFolder
 from graphfcl.graph.ids import text_array
 from graphfcl.production.answers.version_cache import CacheContents
-from graphfcl.production.store.parts import StoredPart
+from graphfcl.production.store.parts import read_part
 from tests.production.crafting import CraftedDatabase
 from tests.production.models import cached, graph_in_memory, members, same_answers
 
@@ -143,7 +143,7 @@ def test_what_did_not_change_is_not_looked_at_again(folder: Path, monkeypatch: p
 def test_a_node_more_changes_the_last_chunks_and_one_less_its_own(tmp_path: Path, model: GraphClassifier) -> None:
     def chunks(part: str) -> dict[str, set[str]]:
         folder = ModelFolder(tmp_path / "m")
-        stored = StoredPart(folder._versions.database, folder.manifest(model.version or 0)["parts"][part])
+        stored = read_part(folder._versions.database, folder.manifest(model.version or 0)["parts"][part])
         return {name: {chunk for chunk, _ in stored.stored(name).sizes()} for name in stored.arrays}
 
     ids = model.node_ids_

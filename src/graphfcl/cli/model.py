@@ -204,7 +204,7 @@ def _print_csv(blocks: Iterator[Mapping[str, Any]], counted: str | None = None) 
     """Print CSV; the number of rows, and of those in which the column ``counted`` is true."""
     rows = true = 0
     for place, block in enumerate(blocks):
-        text = production.csv_texts(block)
+        text = production.csv_bytes(block).decode()
         sys.stdout.write(text.partition("\n")[2] if place else text)
         rows += len(next(iter(block.values())))
         true += 0 if counted is None else int(block[counted].sum())

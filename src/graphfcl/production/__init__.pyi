@@ -8,7 +8,7 @@ from graphfcl.production.changes.user_tables import (
     read_supports as read_supports,
 )
 from graphfcl.production.changes.written_tables import (
-    csv_texts as csv_texts,
+    csv_bytes as csv_bytes,
     refuse_unwritable as refuse_unwritable,
     write_blocks as write_blocks,
     write_table as write_table,

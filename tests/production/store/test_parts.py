@@ -11,7 +11,7 @@ from hypothesis.extra import numpy as arrays_of
 from graphfcl.production.store.checks import Damaged
 from graphfcl.production.store.database import Database
 from graphfcl.production.store.ids import IdLookup, id_arrays, id_cuts, lookup_part, read_ids
-from graphfcl.production.store.parts import DTYPES, Part, Parts, PartSource, StoredPart, write_part
+from graphfcl.production.store.parts import DTYPES, Part, Parts, PartSource, read_part, write_part
 from tests.production.crafting import CraftedDatabase
 
 SHORT = 1 << 15
@@ -37,7 +37,7 @@ def test_an_array_comes_back_as_it_was(
     database: Database, array: np.ndarray, cuts: list[int], chunk: int, rows: tuple[int, int]
 ) -> None:
     name = write_part(database, Part({"x": 1}, {"a": array}, {"a": np.array(cuts)} if array.ndim else {}, chunk=chunk))
-    stored = StoredPart(database, name)
+    stored = read_part(database, name)
     assert stored.values == {"x": 1}
     found = stored.array("a")
     assert found.dtype == array.dtype
@@ -53,7 +53,7 @@ def test_ids_of_text_come_back(database: Database, texts: list[str], cuts: list[
     arrays = id_arrays(texts)
     part = Part({}, arrays, id_cuts(arrays, np.array(sorted(cuts), dtype=np.int64)))
     assert read_ids(part).tolist() == texts
-    assert read_ids(StoredPart(database, write_part(database, part))).tolist() == texts
+    assert read_ids(read_part(database, write_part(database, part))).tolist() == texts
 
 
 def test_one_long_id_does_not_widen_the_others() -> None:
@@ -66,7 +66,7 @@ def test_one_long_id_does_not_widen_the_others() -> None:
 def test_rows_that_did_not_change_are_shared(database: Database) -> None:
     def chunks(rows: np.ndarray) -> set[str]:
         part = Part({}, {"rows": rows}, {"rows": np.arange(100, 1001, 100)})
-        return set(StoredPart(database, write_part(database, part)).chunks())
+        return set(read_part(database, write_part(database, part)).chunks())
 
     rows = np.random.default_rng(0).standard_normal((1000, 8))
     first = chunks(rows)
@@ -108,7 +108,7 @@ def test_little_is_read_and_damage_hurts_only_who_touches_it(tmp_path: Path) -> 
     name = write_part(database, Part({}, {"rows": rows, "wide": np.ones((3, 70_000))}, chunk=SHORT))
     database.commit()
     reader = Database(database.path)
-    part = StoredPart(reader, name)
+    part = read_part(reader, name)
     described = reader.bytes_read
     np.testing.assert_array_equal(part.stored("rows").rows(7, 9), rows[7:9])
     assert reader.bytes_read == described + SHORT
@@ -117,7 +117,7 @@ def test_little_is_read_and_damage_hurts_only_who_touches_it(tmp_path: Path) -> 
     hurt = rows[4096:6144].tobytes()
     crafted = CraftedDatabase(database.path)
     crafted.put(hurt, instead=b"x" + hurt[1:])
-    part = StoredPart(Database(database.path), name)
+    part = read_part(Database(database.path), name)
     np.testing.assert_array_equal(part.stored("rows").take([0, 9999]), rows[[0, 9999]])
     for read in (lambda: part.stored("rows").rows(5000, 5001), lambda: part.array("rows")):
         with pytest.raises(Damaged, match="is damaged"):
@@ -135,7 +135,7 @@ def test_little_is_read_and_damage_hurts_only_who_touches_it(tmp_path: Path) -> 
 def test_every_id_is_found_and_no_other(database: Database, ids: list[str] | list[int]) -> None:
     whole = bool(ids) and isinstance(ids[0], int)
     array = np.array(ids, dtype=np.int64) if whole else np.array([str(text) for text in ids], dtype=object)
-    lookup = IdLookup(StoredPart(database, write_part(database, lookup_part(array))))
+    lookup = IdLookup(read_part(database, write_part(database, lookup_part(array))))
     assert lookup.find_all(ids) == lookup.find_all([str(each) for each in ids]) == list(range(len(ids)))
     for other in ("nobody at all", 12345, "007", "²", -1):
         known = [str(each) for each in ids]

@@ -15,7 +15,7 @@ from graphfcl.methods import find_method
 from graphfcl.production.store.checks import UNFIT, Damaged, need
 from graphfcl.production.store.database import Database
 from graphfcl.production.store.ids import IdLookup, lookup_part
-from graphfcl.production.store.parts import Part, StoredPart, write_part
+from graphfcl.production.store.parts import Part, read_part, write_part
 from graphfcl.runtime.files import canonical_json, flush_folder, sha256_of
 
 COMPUTED_FROM = ("nodes", "edges", "features", "network", "knowledge")
@@ -49,7 +49,7 @@ class OpenCache:
     rows: the part of single rows. table: reads that of the embeddings. key: of its readings.
     """
 
-    def __init__(self, rows: StoredPart, table: Callable[[], np.ndarray], key: str) -> None:
+    def __init__(self, rows: Part, table: Callable[[], np.ndarray], key: str) -> None:
         self._part, self._table, self._key = rows, table, key
         self._lookup = IdLookup(rows)
         self.nodes, self.columns = rows.stored("scores").shape
@@ -168,9 +168,9 @@ class VersionCache:
             values, _ = self.database.document(*DOCUMENT)
             if values["key"] != key:
                 return None
-            rows = StoredPart(self.database, values["rows"])
+            rows = read_part(self.database, values["rows"])
             cache = OpenCache(
-                rows, lambda: StoredPart(self.database, values["table"]).array("table"), values["readings"]
+                rows, lambda: read_part(self.database, values["table"]).array("table"), values["readings"]
             )
             return cache if cache.columns == columns else None
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -11,14 +11,12 @@ from graphfcl.graph.ids import listed, normal
 from graphfcl.graph.labels import alike_names
 from graphfcl.methods import SILENT, Learner, Progress
 from graphfcl.production.answers.answers import ModelAnswers
+from graphfcl.production.changes.graph_changes import GraphChange
 from graphfcl.production.labels.history import Entry, History, new_entry
 from graphfcl.production.labels.label_store import LabelRole, Support
 from graphfcl.production.model.calibrating import compute_answers, regression_warning
 from graphfcl.production.model.parts import Configuration, ModelParts
 from graphfcl.production.model.state import AnsweringLearner, ModelState
-
-if TYPE_CHECKING:
-    from graphfcl.production.changes.graph_changes import GraphChange
 
 Result = TypeVar("Result")
 
@@ -137,7 +135,7 @@ class Draft:
 
     # The graph
 
-    def change_graph(self, change: "GraphChange") -> None:
+    def change_graph(self, change: GraphChange) -> None:
         """Continue with a changed graph."""
         before, self.graph = self.graph, change.graph
         entry = {**change.entry, **self.using(lambda learner: change.graph.carry(learner, before, change.touched))}

@@ -29,7 +29,9 @@ if TYPE_CHECKING:  # predictions do not import what only a change needs
     from graphfcl.production.changes.draft import Draft
     from graphfcl.production.graph import ModelGraph, NodeIndex
 
-NOT_FITTED = "this classifier is not fitted: call fit with a graph first."
+
+class NotFitted(InputError, AttributeError):
+    """A classifier was used before it was fitted; learned attributes are missing then."""
 
 
 class LiveModel:
@@ -56,22 +58,22 @@ class LiveModel:
     @property
     def graph_(self) -> "ModelGraph":
         """The graph of the model."""
-        return self._learned().parts.graph
+        return self._current().parts.graph
 
     @property
     def learner_(self) -> Learner:
         """The learner. Do not change it: other threads may use it."""
-        return self._learned().parts.learner
+        return self._current().parts.learner
 
     @property
     def label_store_(self) -> LabelStore:
         """The labelled nodes and their classes."""
-        return self._learned().parts.label_store
+        return self._current().parts.label_store
 
     @property
     def calibration_(self) -> Calibration:
         """How scores become probabilities, prediction sets and unknown scores."""
-        return self._learned().calibration()
+        return self._current().calibration()
 
     @property
     def history(self) -> History:
@@ -133,14 +135,7 @@ class LiveModel:
         """The state as it is now; an error if the model is not fitted yet."""
         state = self._state
         if state is None:
-            raise InputError(NOT_FITTED)
-        return state
-
-    def _learned(self) -> ModelState:
-        """The same for attributes: one that is missing is an AttributeError."""
-        state = self._state
-        if state is None:
-            raise AttributeError(NOT_FITTED)
+            raise NotFitted("this classifier is not fitted: call fit with a graph first.")
         return state
 
     def __sklearn_is_fitted__(self) -> bool:

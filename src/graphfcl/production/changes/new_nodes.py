@@ -2,29 +2,28 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from graphfcl.errors import InputError, counted, quoted
+from graphfcl.graph import Features
 from graphfcl.graph.ids import make_ids, normal
 from graphfcl.graph.tables.columns import TEXT_NAMES, ReadColumns, label_key, unknown_keys
 from graphfcl.graph.tables.frames import is_frame
 from graphfcl.graph.tables.node_table import open_vectors
 from graphfcl.graph.tables.values import days_of, vectors_of
 from graphfcl.production.changes.user_tables import TextTable, id_names, warn
-
-if TYPE_CHECKING:
-    from graphfcl.graph import Features
-    from graphfcl.production.graph import ModelGraph
+from graphfcl.production.graph import ModelGraph
 
 
 def read_nodes(
     source: Any,
-    graph: "ModelGraph",
+    graph: ModelGraph,
     columns: ReadColumns | None = None,
     tell: Callable[[str], None] = warn,
-) -> tuple[list[str], "Features", list[str] | None]:
+) -> tuple[list[str], Features, list[str] | None]:
     """New nodes: ``node``, and texts or the graph's feature columns (of a sparse graph, absent ones are 0).
 
     source: a file or a DataFrame. columns: of the tables of the fit. A table of the same form is read alike: ids,
@@ -58,8 +57,6 @@ def read_nodes(
     places = np.array([known[name] for name in values], dtype=np.int64)
     if whole:
         return ids, matrix[:, np.argsort(places)], texts
-    from scipy import sparse
-
     rows, positions = np.nonzero(matrix)
     entries: Any = (matrix[rows, positions], (rows, places[positions]))
     return ids, sparse.csr_array(sparse.coo_array(entries, shape=(len(ids), features.width))), None

@@ -15,7 +15,7 @@ slightly favours the old model. Both chose their settings by validation nodes.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -25,15 +25,13 @@ from graphfcl.graph.interfaces import AnyGraph
 from graphfcl.graph.labels import natural_order
 from graphfcl.methods import Progress
 from graphfcl.production.answers.answers import few_shot_classes
+from graphfcl.production.changes.draft import Draft
 from graphfcl.production.graph import ModelGraph, kind_of
 from graphfcl.production.labels.history import Entry, lineage, written_by_graphfcl
 from graphfcl.production.labels.label_store import LabelRole, LabelStore
 from graphfcl.production.model.calibrating import left_out_scores
 from graphfcl.production.model.fitting import Labels, train_model
 from graphfcl.production.model.parts import ModelParts
-
-if TYPE_CHECKING:
-    from graphfcl.production.changes.draft import Draft
 
 Positions = np.ndarray  # of classes in a list of names; -1 where a class is not in it
 
@@ -175,7 +173,7 @@ class Refit:
         return {"taken": self.taken, "why": self.why, **self.comparison.as_json()}
 
 
-def refit_draft(draft: "Draft", graph: AnyGraph | None, *, anyway: bool, device: str, progress: Progress) -> Refit:
+def refit_draft(draft: Draft, graph: AnyGraph | None, *, anyway: bool, device: str, progress: Progress) -> Refit:
     """Train again, and let the draft be the new model if it is better, or ``anyway``.
 
     graph: brought by the user, or None. See :meth:`GraphClassifier.refit`.

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -24,10 +24,8 @@ from graphfcl.graph.tables.frames import arrow_table, is_frame
 from graphfcl.graph.tables.table import Table, missing_value
 from graphfcl.graph.tables.text_files import lines_of_rows
 from graphfcl.graph.tables.values import is_list, numbers_of
+from graphfcl.production.graph import ModelGraph
 from graphfcl.production.labels.label_store import KEPT, MOST_COLUMNS, LabelStore, Statement, Support, as_one_line
-
-if TYPE_CHECKING:
-    from graphfcl.production.graph import ModelGraph
 
 CLASS_NAMES = ("class", "label")
 GUESS = "guess"  # a table of suggestions has it beside the class that somebody is to fill in
@@ -139,7 +137,7 @@ def read_supports(
     source: Any,
     columns: ReadColumns | None = None,
     *,
-    graph: "ModelGraph | None" = None,
+    graph: ModelGraph | None = None,
     by: str = "",
     when: Any = "",
     known: Sequence[ClassLabel] = (),
@@ -177,7 +175,7 @@ def read_supports(
     return supports
 
 
-def _columns_of_fit(columns: ReadColumns | None, graph: "ModelGraph | None") -> set[str]:
+def _columns_of_fit(columns: ReadColumns | None, graph: ModelGraph | None) -> set[str]:
     """Names of the node columns of the fit, besides ids and labels."""
     if columns is None:
         return set()

@@ -34,28 +34,25 @@ def write_table(path: str | Path, columns: Mapping[str, Any], what: str) -> None
     from graphfcl.runtime.files import write_bytes, write_durably
 
     refuse_unwritable(path, what)
-    if Path(path).suffix == ".csv" and all(is_plain(values) for values in columns.values()):
-        write_bytes(path, plain_csv(columns))
+    if Path(path).suffix == ".csv":
+        write_bytes(path, csv_bytes(columns))
         return
-    from pyarrow import csv, parquet
+    from pyarrow import parquet
 
     table = _arrow_table(path, columns)
-    if Path(path).suffix == ".csv":
-        write_durably(path, lambda file: csv.write_csv(table, file))
-    else:
-        write_durably(path, lambda file: parquet.write_table(table, file))
+    write_durably(path, lambda file: parquet.write_table(table, file))
 
 
-def csv_texts(columns: Mapping[str, Any]) -> str:
-    """A table as CSV, with a header, as :func:`write_table` writes it."""
+def csv_bytes(columns: Mapping[str, Any]) -> bytes:
+    """A table as CSV, with a header."""
     if all(is_plain(values) for values in columns.values()):
-        return plain_csv(columns).decode()
+        return plain_csv(columns)
     import pyarrow as pa
     from pyarrow import csv
 
     sink = pa.BufferOutputStream()
     csv.write_csv(_arrow_table("table.csv", columns), sink)
-    return sink.getvalue().to_pybytes().decode()
+    return sink.getvalue().to_pybytes()
 
 
 def _arrow_table(path: str | Path, columns: Mapping[str, Any]) -> Any:

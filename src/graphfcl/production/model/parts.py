@@ -4,16 +4,14 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from graphfcl.errors import InputError, shown
 from graphfcl.graph.tables.columns import ReadColumns
 from graphfcl.methods import Learner, find_method, is_own, register_method
 from graphfcl.production.answers.calibration import Calibration
+from graphfcl.production.graph import ModelGraph
 from graphfcl.production.labels.label_store import LabelStore
-
-if TYPE_CHECKING:
-    from graphfcl.production.graph import ModelGraph
 
 PARAMETERS = ("method", "settings", "way", "shot", "seed", "max_loss", "standardise")
 
@@ -52,7 +50,7 @@ class ModelParts:
     """
 
     configuration: Configuration
-    graph: "ModelGraph"
+    graph: ModelGraph
     learner: Learner
     label_store: LabelStore
     calibration: Calibration

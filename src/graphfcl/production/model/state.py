@@ -5,7 +5,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from graphfcl.methods import SILENT, Learner, Progress
 from graphfcl.methods.blocks.damaged_files import DamagedFile, computed_again
 from graphfcl.production.answers.answers import Answers, ModelAnswers, class_probabilities
 from graphfcl.production.answers.calibration import Calibration
-from graphfcl.production.graph.contract import AT_A_TIME
+from graphfcl.production.graph.contract import AT_A_TIME, NodeIndex
 from graphfcl.production.graph.place import FolderUse
 from graphfcl.production.labels.history import History
 from graphfcl.production.labels.label_store import LabelStore
@@ -22,9 +22,6 @@ from graphfcl.production.model.codec import decode, encode_in_memory
 from graphfcl.production.model.parts import Configuration, ModelParts
 from graphfcl.production.model.stored_version import StoredVersion
 from graphfcl.production.store.parts import Part
-
-if TYPE_CHECKING:
-    from graphfcl.production.graph import NodeIndex
 
 Keep = Callable[[ModelAnswers], None]
 Result = TypeVar("Result")
@@ -170,7 +167,7 @@ class ModelState:
         stored = self.answering.stored
         return self.parts.graph.passes if stored is None else stored.graph.passes
 
-    def names(self) -> "NodeIndex":
+    def names(self) -> NodeIndex:
         """The index of its nodes, for which the rest of the graph need not be read."""
         stored = self.answering.stored
         return self.parts.graph if stored is None else stored.node_index()

@@ -29,7 +29,7 @@ from graphfcl.production.model.codec import PARTS, decode_answers, decode_label_
 from graphfcl.production.model.parts import ModelParts
 from graphfcl.production.store.checks import Damaged, need, need_usable, whole_number
 from graphfcl.production.store.database import Database
-from graphfcl.production.store.parts import Parts, PartSource, StoredPart
+from graphfcl.production.store.parts import Parts, PartSource, read_part
 
 VERSION, PRUNED, ERASURE = "version", "pruned", "erasure"
 NAME = re.compile(r"[0-9a-f]{64}")
@@ -66,7 +66,7 @@ def chunks_of(database: Database, manifest: Manifest) -> dict[str, int]:
     """Names of all chunks that a version needs, with their bytes; those of the descriptions of its parts have -1."""
     chunks = {manifest["parts"][name]: -1 for name in PARTS}
     for name in list(chunks):
-        chunks |= StoredPart(database, name).chunks()
+        chunks |= read_part(database, name).chunks()
     return chunks
 
 
@@ -123,7 +123,7 @@ class StoredVersion:
         self._device, self._use = device, use
         self._lock = threading.RLock()
         self._read: dict[str, Any] = {}
-        self._part = lru_cache(lambda name: StoredPart(stored.database, manifest["parts"][name]))
+        self._part = lru_cache(lambda name: read_part(stored.database, manifest["parts"][name]))
         configuration, calibration, self._names = self._checked(lambda: decode_answers(self._part))
         if manifest["values"].get("method") != configuration.method:
             raise refuse("its manifest names another method")

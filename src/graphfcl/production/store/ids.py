@@ -9,7 +9,7 @@ import numpy as np
 
 from graphfcl.graph.ids import text_array
 from graphfcl.production.store.checks import Damaged, need
-from graphfcl.production.store.parts import Part, StoredPart
+from graphfcl.production.store.parts import Part
 
 LONGEST = 1 << 20  # bytes of one id
 STEP = 1024  # ids between two of the fence
@@ -68,7 +68,7 @@ def lookup_part(ids: np.ndarray) -> Part:
 class IdLookup:
     """Finds ids exactly as they are stored."""
 
-    def __init__(self, part: StoredPart) -> None:
+    def __init__(self, part: Part) -> None:
         self._part, fence = part, part.value("fence")
         need(isinstance(fence, list), "it has no fence")
         self.of_numbers = all(type(key) is int for key in fence)

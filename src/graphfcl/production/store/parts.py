@@ -27,14 +27,14 @@ SPREAD = 64  # times the bytes of the file that a larger one may have
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """values: whatever JSON can hold. arrays: by name.
+    """values: whatever JSON can hold. arrays: by name; those of a stored part are read when they are used.
 
     cuts: of some arrays, the rows at which a chunk ends in any case, so that equal rows give equal chunks. chunk: bytes
     of a chunk at most.
     """
 
     values: dict[str, Any] = field(default_factory=dict)
-    arrays: Mapping[str, np.ndarray] = field(default_factory=dict)
+    arrays: Mapping[str, "np.ndarray | StoredArray"] = field(default_factory=dict)
     cuts: Mapping[str, np.ndarray] = field(default_factory=dict)
     chunk: int = CHUNK
 
@@ -44,19 +44,44 @@ class Part:
             raise Damaged(f"it lacks the value {name!r}")
         return self.values[name]
 
-    def array(self, name: str) -> np.ndarray:
-        """An array that must be there; the caller may write to it."""
+    def stored(self, name: str) -> Any:
+        """An array that must be there, as it is held."""
         if name not in self.arrays:
             raise Damaged(f"it lacks the array {name!r}")
-        return self.arrays[name].copy()
+        return self.arrays[name]
+
+    def array(self, name: str) -> np.ndarray:
+        """An array that must be there; the caller may write to it."""
+        array = self.stored(name)
+        return array.read() if isinstance(array, StoredArray) else array.copy()
 
     def length(self, name: str) -> int:
         """How many items a row of numbers has."""
-        return len(self.array(name))
+        shape = self.stored(name).shape
+        need(len(shape) == 1, f"its {name} are no row of numbers")
+        return shape[0]
 
     def all_arrays(self) -> dict[str, np.ndarray]:
         """All arrays; the caller may write to them."""
+        stored = [array for array in self.arrays.values() if isinstance(array, StoredArray)]
+        if stored:
+            _refuse_thin_air(sum(size for array in stored for _, size in array.sizes()), stored[0].database.size())
         return {name: self.array(name) for name in self.arrays}
+
+    def chunks(self) -> dict[str, int]:
+        """Name and bytes of all chunks that its stored arrays lie in."""
+        stored = (array for array in self.arrays.values() if isinstance(array, StoredArray))
+        return {name: size for array in stored for name, size in array.sizes()}
+
+
+def read_part(database: Database, name: str) -> Part:
+    """A part by its name; its arrays are read when they are used."""
+    description = database.chunk(name, is_text=True)
+    need(len(description) <= LARGEST_PART, "the description of a part is too long")
+    stored = read_json(description)
+    if not isinstance(stored, dict) or not all(isinstance(stored.get(key), dict) for key in ("values", "arrays")):
+        raise Damaged("a part of it lists nothing")
+    return Part(stored["values"], {key: StoredArray(database, how) for key, how in stored["arrays"].items()})
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,50 +92,11 @@ class PartSource:
     made_of: tuple[Any, ...] = ()
 
 
-class StoredPart(Part):
-    """A part of a version; arrays are read when somebody asks for them."""
-
-    _database: Database
-
-    def __init__(self, database: Database, name: str) -> None:
-        description = database.chunk(name, is_text=True)
-        need(len(description) <= LARGEST_PART, "the description of a part is too long")
-        stored = read_json(description)
-        if not isinstance(stored, dict) or not all(isinstance(stored.get(key), dict) for key in ("values", "arrays")):
-            raise Damaged("a part of it lists nothing")
-        indexes = {key: StoredArray(database, how) for key, how in stored["arrays"].items()}
-        super().__init__(stored["values"], indexes)  # type: ignore[arg-type]
-        object.__setattr__(self, "_database", database)
-
-    def stored(self, name: str) -> "StoredArray":
-        """An array that is not read yet."""
-        if name not in self.arrays:
-            raise Damaged(f"it lacks the array {name!r}")
-        return self.arrays[name]  # type: ignore[return-value]
-
-    def array(self, name: str) -> np.ndarray:
-        return self.stored(name).read()
-
-    def length(self, name: str) -> int:
-        shape = self.stored(name).shape
-        need(len(shape) == 1, f"its {name} are no row of numbers")
-        return shape[0]
-
-    def all_arrays(self) -> dict[str, np.ndarray]:
-        sizes = [size for name in self.arrays for _, size in self.stored(name).sizes()]
-        _refuse_thin_air(sum(sizes), self._database.size())
-        return super().all_arrays()
-
-    def chunks(self) -> dict[str, int]:
-        """Name and bytes of all chunks that its arrays lie in."""
-        return {name: size for array in self.arrays.values() for name, size in array.sizes()}  # type: ignore[attr-defined]
-
-
 class StoredArray:
     """An array as ``{"dtype": "<f4", "shape": [n, d], "items": [of each chunk], "chunks": checksums in one text}``."""
 
     def __init__(self, database: Database, description: Any) -> None:
-        self._database, self._description = database, description
+        self.database, self._description = database, description
         self._kept: dict[int, np.ndarray] = {}  # a few chunks, for those who ask for rows again and again
 
     @cached_property
@@ -122,10 +108,7 @@ class StoredArray:
         need(isinstance(shape, list) and len(shape) <= AXES and isinstance(items, list), "an array has no shape")
         dtype = np.dtype(how["dtype"])
         most = LARGEST_CHUNK // dtype.itemsize
-        need(
-            all(type(each) is int and 0 < each <= most for each in items),
-            "the length of a chunk is none",
-        )
+        need(all(type(each) is int and 0 < each <= most for each in items), "the length of a chunk is none")
         size = math.prod(whole_number(axis, "the shape of an array") for axis in shape)
         need(size == sum(items), "the shape of an array and its chunks differ")
         need(size > 0 or math.prod(axis for axis in shape if axis) < 2**62, "an array has a shape that is too large")
@@ -149,7 +132,7 @@ class StoredArray:
     def read(self) -> np.ndarray:
         """The whole array; :class:`Damaged` before more memory is taken than the file accounts for."""
         dtype, shape, items, _ = self._checked
-        _refuse_thin_air(dtype.itemsize * sum(items), self._database.size())
+        _refuse_thin_air(dtype.itemsize * sum(items), self.database.size())
         try:
             flat, start = np.empty(sum(items), dtype), 0
         except MemoryError as error:
@@ -187,7 +170,7 @@ class StoredArray:
 
     def _read_chunk(self, number: int) -> np.ndarray:
         dtype, _, items, names = self._checked
-        content = self._database.chunk(names[number])
+        content = self.database.chunk(names[number])
         need(len(content) == items[number] * dtype.itemsize, "a chunk has another length")
         if dtype.kind == "b":
             need(max(content) <= 1, "a truth value is neither 0 nor 1")
@@ -228,7 +211,7 @@ def write_part(database: Database, part: Part) -> str:
 
 
 def _write(database: Database, part: Part, name: str) -> dict[str, Any]:
-    array = part.arrays[name]
+    array = part.stored(name)
     plain = np.ascontiguousarray(array).reshape(array.shape)
     plain = plain.astype(plain.dtype.newbyteorder("<"), copy=False)
     if plain.dtype.str not in DTYPES:
