@@ -51,7 +51,7 @@ def learn(
 
     def apply(classifier: "production.GraphClassifier") -> None:
         columns, graph = classifier.configuration.columns, classifier.graph_
-        listed = production.read_supports(supports, columns, graph=graph, known=classifier.classes_, tell=_note)
+        listed = production.read_supports(supports, columns, graph=graph, classes=classifier.classes_, tell=_note)
         classifier.learn_listed(listed, on_conflict=on_conflict)
 
     return options.change(apply)

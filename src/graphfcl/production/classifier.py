@@ -192,7 +192,7 @@ class GraphClassifier(AnsweringModel):
             from graphfcl.production.changes.user_tables import read_supports
 
             columns, graph = self._columns(), self._current().parts.graph
-            listed = read_supports(supports, columns, graph=graph, by=by, when=when, known=self.classes_)
+            listed = read_supports(supports, columns, graph=graph, by=by, when=when, classes=self.classes_)
         else:
             from graphfcl.production.changes.label_batch import supports_of
 
@@ -204,7 +204,7 @@ class GraphClassifier(AnsweringModel):
         """Learn from a list of supports, each with its place in a table and who gave it.
 
         on_conflict: if a node has another label, ``refuse`` all supports, ``keep`` the label it has, or ``replace`` it.
-        A label that somebody else gives again is stored once, with both names.
+        A label that another person gives again is stored once, with both names.
         """
         with self._change() as draft:
             draft.learn(supports, on_conflict)

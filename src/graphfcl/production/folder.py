@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class _Free(InputError):
-    """Nobody has claimed a folder."""
+    """No model has claimed a folder."""
 
 
 class ModelFolder:
@@ -63,16 +63,16 @@ class ModelFolder:
     def info(self, *, full: bool = False) -> "ModelInfo":
         """What the newest version is, and whether a refit is due. See :meth:`GraphClassifier.info`."""
         model = self.load()
-        found = model.info(full=full)
+        info = model.info(full=full)
         model.wait()
-        return found
+        return info
 
     def card(self) -> "ModelCard":
         """A model card of the newest version. See :meth:`GraphClassifier.card`."""
         model = self.load()
-        found = model.card()
+        card = model.card()
         model.wait()
-        return found
+        return card
 
     def bytes_read(self) -> int:
         """How many bytes this object has read of the folder; a model that it loaded counts for itself."""
@@ -162,9 +162,9 @@ class ModelFolder:
         device: str = "cpu",
         wait: float = 60.0,
     ) -> "Refit":
-        """Train anew on the graph and the labels of today; the next version if it is better, or ``anyway``.
+        """Train again on the current graph and labels; the next version if it is better, or ``anyway``.
 
-        See :meth:`GraphClassifier.refit`. Nobody else writes meanwhile; everybody may read.
+        See :meth:`GraphClassifier.refit`. No other process writes meanwhile; all may read.
         """
         with self.editing(wait, device=device, write_cache=False) as model, progress_of(progress) as watching:
             return model.refit(graph, anyway=anyway, progress=watching)

@@ -131,7 +131,7 @@ def test_a_blank_and_na_in_the_label_column_of_the_fit_are_no_classes(folder: Pa
     table = pa.table({"asin": ["p66", "p67", "p68", "p69"], "category": ["kind 4", " ", "na", None]})
     assert [(each.node, each.class_name) for each in read_supports(table, columns)] == [("p66", "kind 4")]
     # A model that has such a class was told so at its fit.
-    assert [each.node for each in read_supports(table, columns, known=["NA"])] == ["p66", "p68"]
+    assert [each.node for each in read_supports(table, columns, classes=["NA"])] == ["p66", "p68"]
     model.learn(table)
     assert model.classes_[-1] == "kind 4"
     # A column that is not of the fit is taken by its word.

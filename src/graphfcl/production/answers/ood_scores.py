@@ -12,8 +12,8 @@ run of a fit, with equal weight for every class. If no class can be held out, th
   by itself and averaged over the neighbourhood (Wu, Chen, Yang, Yan: Energy-based Out-of-Distribution Detection for
   Graph Neural Networks. ICLR 2023);
 - entropy of the probabilities, by itself and averaged over the neighbourhood;
-- how few labelled nodes are near. A class nobody has taught has none, a class of five has hardly any; because of the
-  second it is clipped at two spreads;
+- how few labelled nodes are near. A class that was never taught has none, a class of five has hardly any; because of
+  the second it is clipped at two spreads;
 - whether the predicted class was learned after session 0: such classes get higher scores than others.
 
 A measure is added by a function and a line in ``MEASURES``.

@@ -143,7 +143,7 @@ class Draft:
             self.learner.drop_nodes(change.removed)
             self.labels, retired = self.labels.without_nodes(change.removed).without_empty_classes()
             entry["retired"] = retired
-        # The learner's sums are those of the graph before. Where restating is due later, whoever computes scores does.
+        # The learner's sums are those of the graph before. Where restating is due later, the next query does it.
         exact = self.learner.forgets_exactly if self.graph.restate_due else self.restate()
         self.finalise({**entry, "exact": exact} if change.removed.size else entry)
 

@@ -32,40 +32,39 @@ class GraphChange:
     removed: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
 
 
-def as_new_nodes(given: Any, graph: ModelGraph, columns: ReadColumns | None) -> NewNodes | None:
-    """New nodes as they were given, or of a DataFrame. columns: of the tables of the fit."""
-    if is_frame(given):
+def as_new_nodes(source: Any, graph: ModelGraph, columns: ReadColumns | None) -> NewNodes | None:
+    """New nodes of a tuple, a DataFrame, or none. columns: of the tables of the fit."""
+    if source is None:
+        return None
+    if is_frame(source):
         from graphfcl.production.changes.new_nodes import read_nodes
 
-        return read_nodes(given, graph, columns)
-    if given is None:
+        return read_nodes(source, graph, columns)
+    ids, features, texts = _members(source, "nodes", "a DataFrame, or ids, features and texts")
+    if texts is not None:
+        if isinstance(texts, str) or not isinstance(texts, Iterable):
+            raise InputError(
+                f"the texts are {shown(texts)}: give a list, a text for each new node; nothing was changed."
+            )
+        texts = list(texts)
+        strange = next((place for place, text in enumerate(texts) if not isinstance(text, str)), None)
+        if strange is not None:
+            raise InputError(
+                f"the text of new node {strange + 1} is {shown(texts[strange])}: give a text; nothing was changed."
+            )
+    return list_of_nodes(ids, "the new nodes"), features, texts
+
+
+def as_new_edges(source: Any, columns: ReadColumns | None) -> NewEdges | None:
+    """New edges of a tuple, a DataFrame, or none."""
+    if source is None:
         return None
-    ids, features, texts = _parts(given, 3, "nodes", "a DataFrame, or ids, features and texts")
-    return list_of_nodes(ids, "the new nodes"), features, None if texts is None else _texts(texts)
-
-
-def _texts(texts: Any) -> list[str]:
-    if isinstance(texts, str) or not isinstance(texts, Iterable):
-        raise InputError(f"the texts are {shown(texts)}: give a list, a text for each new node; nothing was changed.")
-    found = list(texts)
-    strange = next((place for place, text in enumerate(found) if not isinstance(text, str)), None)
-    if strange is not None:
-        raise InputError(
-            f"the text of new node {strange + 1} is {shown(found[strange])}: give a text; nothing was changed."
-        )
-    return found
-
-
-def as_new_edges(given: Any, columns: ReadColumns | None) -> NewEdges | None:
-    """New edges as they were given, or of a DataFrame."""
-    if is_frame(given):
+    if is_frame(source):
         from graphfcl.production.changes.user_tables import read_edges
 
-        return read_edges(given, columns)
-    if given is None:
-        return None
-    source, target, weights = _parts(given, 3, "edges", "a DataFrame, or sources, targets and weights")
-    sources, targets = list_of_nodes(source, "the sources of edges"), list_of_nodes(target, "the targets of edges")
+        return read_edges(source, columns)
+    first, second, weights = _members(source, "edges", "a DataFrame, or sources, targets and weights")
+    sources, targets = list_of_nodes(first, "the sources of edges"), list_of_nodes(second, "the targets of edges")
     if len(sources) != len(targets):
         raise InputError(
             f"there are {len(sources)} sources and {len(targets)} targets of edges: give as many of each; nothing was "
@@ -79,11 +78,11 @@ def as_new_edges(given: Any, columns: ReadColumns | None) -> NewEdges | None:
     return sources, targets, weights
 
 
-def _parts(given: Any, count: int, what: str, wanted: str) -> list[Any]:
-    """The members of a tuple, of which the last ones may be missing."""
-    if not isinstance(given, tuple | list) or not 0 < len(given) <= count:
-        raise InputError(f"{what} is {shown(given)}: give {wanted}; nothing was changed.")
-    return [*given, *[None] * (count - len(given))]
+def _members(source: Any, what: str, wanted: str) -> list[Any]:
+    """The three members of a tuple, of which the last ones may be missing."""
+    if not isinstance(source, tuple | list) or not 0 < len(source) <= 3:
+        raise InputError(f"{what} is {shown(source)}: give {wanted}; nothing was changed.")
+    return [*source, *[None] * (3 - len(source))]
 
 
 def grown(before: ModelGraph, nodes: NewNodes | None, edges: NewEdges | None) -> GraphChange:

@@ -55,7 +55,7 @@ class LabelBatch:
     """What is to be learned from some supports.
 
     learned: nodes that get a label, those of ``replaced`` among them. confirmed: nodes whose label is given again by
-    somebody else. replaced: nodes whose current label is removed. conflicts: those that ``on_conflict`` decided.
+    another person. replaced: nodes whose current label is removed. conflicts: those that ``on_conflict`` decided.
     unchanged: nodes with this label, of which nothing new is said.
     """
 

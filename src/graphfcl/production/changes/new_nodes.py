@@ -40,21 +40,21 @@ def read_nodes(
     texts = None if features.text_weights is None else _texts(table, columns)
     if features.text_weights is not None and features.text_weights.beside is None:
         return ids, None, texts
-    known = features.places(features.word_count)
-    values = _feature_values(table, str(table.find(names)), known, columns, tell)
+    place_of = features.places(features.word_count)
+    values = _feature_values(table, str(table.find(names)), place_of, columns, tell)
     vectors = () if columns is None else columns.vectors
     beside = None if is_frame(source) else table.path.parent
     for name in vectors:
-        if f"{name}_0" in known and f"{name}_0" not in values:
-            values |= _vector_file(table, name, beside, _width(name, known))
+        if f"{name}_0" in place_of and f"{name}_0" not in values:
+            values |= _vector_file(table, name, beside, _width(name, place_of))
     whole = texts is not None or features.dense
-    if whole and len(values) < len(known):
-        missing = next(name for name in known if name not in values)
-        raise InputError(f"{table.path} lacks the feature column {missing!r}: give all {len(known)} of them.")
+    if whole and len(values) < len(place_of):
+        missing = next(name for name in place_of if name not in values)
+        raise InputError(f"{table.path} lacks the feature column {missing!r}: give all {len(place_of)} of them.")
     matrix = np.zeros((len(ids), len(values)), dtype=np.float32)
     for position, column in enumerate(values.values()):
         matrix[:, position] = column
-    places = np.array([known[name] for name in values], dtype=np.int64)
+    places = np.array([place_of[name] for name in values], dtype=np.int64)
     if whole:
         return ids, matrix[:, np.argsort(places)], texts
     rows, positions = np.nonzero(matrix)
@@ -82,7 +82,7 @@ def _texts(table: TextTable, columns: ReadColumns | None) -> list[str]:
 
 
 def _feature_values(
-    table: TextTable, id_name: str, known: dict[str, int], columns: ReadColumns | None, tell: Callable[[str], None]
+    table: TextTable, id_name: str, place_of: dict[str, int], columns: ReadColumns | None, tell: Callable[[str], None]
 ) -> dict[str, np.ndarray]:
     """(rows,) numbers of each feature that the table has."""
     values: dict[str, np.ndarray] = {}
@@ -90,23 +90,25 @@ def _feature_values(
         if name == id_name:
             continue
         if columns is not None and name in columns.categories:
-            values |= _one_hot(table, name, known, tell)
-        elif columns is not None and name in columns.dates and name in known:
+            values |= _one_hot(table, name, place_of, tell)
+        elif columns is not None and name in columns.dates and name in place_of:
             values[name] = days_of(table.table, name)
-        elif name in known:
+        elif name in place_of:
             values[name] = table.numbers(name)
         elif columns is None:
             raise InputError(f"{table.path}: the graph has no feature {name!r}: leave the column out.")
     for name in table.lists:
         if columns is not None and name in columns.vectors:
-            matrix = vectors_of(table.table, name, _width(name, known))
+            matrix = vectors_of(table.table, name, _width(name, place_of))
             values |= {f"{name}_{place}": column for place, column in enumerate(matrix.T)}
     return values
 
 
-def _one_hot(table: TextTable, name: str, known: dict[str, int], tell: Callable[[str], None]) -> dict[str, np.ndarray]:
+def _one_hot(
+    table: TextTable, name: str, place_of: dict[str, int], tell: Callable[[str], None]
+) -> dict[str, np.ndarray]:
     values = np.array([normal(text) for text in table.columns[name]], dtype=object)
-    features = [feature for feature in known if feature.startswith(f"{name}=")]
+    features = [feature for feature in place_of if feature.startswith(f"{name}=")]
     one_hot = {feature: (values == feature[len(name) + 1 :]).astype(np.float32) for feature in features}
     strange = values[(values != "") & (sum(one_hot.values(), np.zeros(values.size)) == 0)]
     if strange.size:
@@ -131,6 +133,6 @@ def _vector_file(table: TextTable, name: str, beside: Path | None, width: int) -
     return {f"{name}_{place}": np.asarray(matrix[:, place], dtype=np.float32) for place in range(width)}
 
 
-def _width(name: str, known: dict[str, int]) -> int:
+def _width(name: str, place_of: dict[str, int]) -> int:
     """How many numbers the vectors of a graph have."""
-    return sum(feature.removeprefix(f"{name}_").isdigit() for feature in known if feature.startswith(f"{name}_"))
+    return sum(feature.removeprefix(f"{name}_").isdigit() for feature in place_of if feature.startswith(f"{name}_"))

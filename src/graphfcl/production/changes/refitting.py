@@ -99,10 +99,10 @@ def compare(old: ModelParts, old_scores: Any, new: ModelParts, new_scores: Any) 
     both, in_old, in_new = np.intersect1d(old_nodes, new_nodes, assume_unique=True, return_indices=True)
     order = np.argsort(true_nodes)
     classes = truth[order][np.searchsorted(true_nodes[order], both)]
-    known = classes >= 0
-    sizes = np.bincount(classes[known], minlength=len(names))
+    shared = classes >= 0
+    sizes = np.bincount(classes[shared], minlength=len(names))
     before, after = (
-        np.bincount(classes[known & (classes == answers)], minlength=len(names)) / np.maximum(sizes, 1)
+        np.bincount(classes[shared & (classes == answers)], minlength=len(names)) / np.maximum(sizes, 1)
         for answers in (old_answers[in_old], new_answers[in_new])
     )
     return Comparison(

@@ -28,7 +28,7 @@ from graphfcl.production.graph import ModelGraph
 from graphfcl.production.labels.label_store import KEPT, MOST_COLUMNS, LabelStore, Statement, Support, as_one_line
 
 CLASS_NAMES = ("class", "label")
-GUESS = "guess"  # a table of suggestions has it beside the class that somebody is to fill in
+GUESS = "guess"  # a table of suggestions has it beside the class, which is to be filled in
 OWN_COLUMNS = ("by", "when", "part")  # of a table of labels; what a label is for is the model's business
 
 
@@ -140,7 +140,7 @@ def read_supports(
     graph: ModelGraph | None = None,
     by: str = "",
     when: Any = "",
-    known: Sequence[ClassLabel] = (),
+    classes: Sequence[ClassLabel] = (),
     tell: Callable[[str], None] = warn,
 ) -> list[Support]:
     """A table with the columns ``node`` and ``class``; ``by``, ``when`` and others are kept with the label.
@@ -149,21 +149,21 @@ def read_supports(
     that meant an unknown class there mean it here too; such rows are left out. Columns that the table of the fit had
     are not kept.
     source: a file or a DataFrame. columns, graph: the columns of the tables of the fit, and the graph, which knows the
-    numeric ones. by, when: for rows without their own. known: classes of the model; such a name is always a class.
+    numeric ones. by, when: for rows without their own. classes: of the model; such a name is always a class.
     tell: receives a note on long values, which are cut; by default a warning.
     """
     table, ids = TextTable.read(source, "supports"), id_names(columns)
     labels = class_names(columns)
-    nodes, classes = table.need(ids, "the ids of nodes"), table.need(labels, "their classes")
+    nodes, names = table.need(ids, "the ids of nodes"), table.need(labels, "their classes")
     used = {str(table.find(ids)), str(table.find(labels)), *OWN_COLUMNS, *_columns_of_fit(columns, graph)}
     kept = _kept(table, [name for name in table.columns if name not in used], tell)
     unknown = {""} if GUESS in table.columns else set()
     if columns is not None and table.find(labels) == columns.label:
-        unknown |= unknown_keys(columns.missing) - {str(label).casefold() for label in known}
+        unknown |= unknown_keys(columns.missing) - {str(label).casefold() for label in classes}
     nothing = [""] * len(nodes)
     by_column, when_column = (table.columns.get(name, nothing) for name in ("by", "when"))
     supports = []
-    for row, (node, name) in enumerate(zip(nodes, classes, strict=True)):
+    for row, (node, name) in enumerate(zip(nodes, names, strict=True)):
         if label_key(name) in unknown:
             continue
         if not node.strip():

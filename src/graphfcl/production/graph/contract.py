@@ -90,12 +90,12 @@ class NodeIndex(Protocol):
 
 
 class ModelGraph(NodeIndex, Protocol):
-    """An immutable graph: every change makes a new one. What is not said otherwise holds of a graph in memory.
+    """An immutable graph: every change makes a new one. Defaults are those of a graph in memory.
 
     passes: whether scores of all nodes take passes over files. Then a change of the model computes none: they are
-    computed when somebody asks, and stored in a work folder.
-    restate_due: whether the learner's class memory is of the graph before a change. Whoever computes scores restates a
-    copy of the learner first.
+    computed by the next query, and stored in a work folder.
+    restate_due: whether the learner's class memory is of the graph before a change. A copy of the learner
+    is restated before scores are computed.
     next_number: the first number that no node ever had.
     """
 
@@ -184,7 +184,7 @@ class ModelGraph(NodeIndex, Protocol):
         return wanted
 
     def in_use(self) -> "AbstractContextManager[SharedLock | None]":
-        """Held by whoever computes on this graph: no other process deletes its files meanwhile."""
+        """Held while scores are computed on this graph: no other process deletes its files meanwhile."""
         return nullcontext()
 
     def at_work(self) -> AbstractContextManager[Self]:
@@ -243,7 +243,7 @@ class ModelGraph(NodeIndex, Protocol):
         keys: "CacheKeys",
         cache: "Callable[[CacheContents], None] | None",
     ) -> None:
-        """Let whoever loads a version find its answers. cache: writes the cache of a model in memory."""
+        """Leave the answers of a version to those who load it. cache: writes the cache of a model in memory."""
 
 
 class StoredGraph(Protocol):

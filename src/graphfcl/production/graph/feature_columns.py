@@ -110,8 +110,8 @@ class FeatureColumns:
             return {}
         counts = features[:, : self.word_count]
         words = float(counts.sum()) if texts is None else word_count(texts)
-        known = float(counts[:, self.text_weights.columns].sum())
-        return {"words": round(words), "unknown_words": round(words - known)}
+        inside = float(counts[:, self.text_weights.columns].sum())
+        return {"words": round(words), "unknown_words": round(words - inside)}
 
 
 def fresh_ids(ids: Any, graph: Any) -> np.ndarray:

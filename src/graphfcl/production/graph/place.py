@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from graphfcl.errors import InputError
 from graphfcl.runtime.files import canonical_json, make_folder, need_folder, write_bytes
 
-if TYPE_CHECKING:  # whoever asks a model in memory does not wait for scipy
+if TYPE_CHECKING:  # a query of a model in memory does not import scipy
     from graphfcl.graph.folder import GraphFolder
     from graphfcl.graph.interfaces import AnyGraph
     from graphfcl.runtime.resources import Resources
@@ -26,7 +26,7 @@ USUAL_MEMORY = 4 << 30  # bytes, if the file is lost
 
 @dataclass(frozen=True)
 class FolderUse:
-    """What a user says anew about the graph folder of a model; None: as it was.
+    """What a user changes about the graph folder of a model; None: as it was.
 
     graph: where it is. work, memory: as in :class:`Resources`. workers: tasks at a time. engine: where they run; not
     remembered.
@@ -42,18 +42,18 @@ class FolderUse:
 def find_graph(model: Path, digest: str, use: FolderUse) -> "tuple[GraphFolder, Resources]":
     """The graph folder of a model, and the resources to compute on it. digest: that of the graph folder.
 
-    What ``use`` says is remembered by whoever writes a version (:func:`write_place`); reading changes nothing.
+    What ``use`` says is remembered with the next version (:func:`write_place`); reading changes nothing.
     """
     from graphfcl.runtime.resources import Resources
     from graphfcl.runtime.tasks import Tasks
 
-    said = _read(model)
-    folder = _open(model, said, use, digest)
+    place = _read(model)
+    folder = _open(model, place, use, digest)
     if use.work is not None:
         need_folder(use.work, "--work")
-    work = use.work or _work_folder(model, said.get("work"))
-    memory = use.memory or _whole(said.get("memory"), USUAL_MEMORY)
-    workers = use.workers or _whole(said.get("workers"), 1)
+    work = use.work or _work_folder(model, place.get("work"))
+    memory = use.memory or _whole(place.get("memory"), USUAL_MEMORY)
+    workers = use.workers or _whole(place.get("workers"), 1)
     resources = Resources(
         Path(work), memory, replace(use.engine or Tasks(), workers=workers, folder=Path(work) / "tasks")
     )
@@ -76,8 +76,8 @@ def work_folder(model: Path) -> Path | None:
 
 def seen_at(model: Path) -> str | None:
     """Where the graph folder of a model was seen last, as it was written down."""
-    given = _read(model).get("graph")
-    where = given.get("full") if isinstance(given, dict) else None
+    place = _read(model).get("graph")
+    where = place.get("full") if isinstance(place, dict) else None
     return where if isinstance(where, str) else None
 
 
@@ -94,7 +94,7 @@ def write_place(model: Path, folder: "GraphFolder", resources: "Resources") -> N
         write_bytes(model / PLACE, canonical_json(content))
 
 
-def _open(model: Path, said: dict[str, Any], use: FolderUse, digest: str) -> "GraphFolder":
+def _open(model: Path, place: dict[str, Any], use: FolderUse, digest: str) -> "GraphFolder":
     """The graph folder of a digest: where the user says, or else at the first of the places where it was."""
     from graphfcl.graph.folder import GraphFolder
 
@@ -102,7 +102,7 @@ def _open(model: Path, said: dict[str, Any], use: FolderUse, digest: str) -> "Gr
     if use.graph is not None:
         places = [use.graph]
     else:
-        places = [path for path in _places(model, said.get("graph")) if (path / "manifest.json").is_file()]
+        places = [path for path in _places(model, place.get("graph")) if (path / "manifest.json").is_file()]
     if not places:
         where = seen_at(model)
         seen = f"; it was {where}" if where else ""
@@ -110,27 +110,27 @@ def _open(model: Path, said: dict[str, Any], use: FolderUse, digest: str) -> "Gr
     wrong = []
     for path in places:
         try:
-            found = GraphFolder.open(path)
+            folder = GraphFolder.open(path)
         except InputError as error:
             wrong.append(error)
             continue
-        if found.sha256 == digest:
-            return found
+        if folder.sha256 == digest:
+            return folder
     if len(wrong) == len(places):
         raise wrong[0]
     raise InputError(f"{places[0]} is not the graph folder that {model} was fitted on (its digest differs): {fix}.")
 
 
-def _places(model: Path, given: Any) -> tuple[Path, ...]:
+def _places(model: Path, written: Any) -> tuple[Path, ...]:
     """The places that were written: beside the model if the two moved together, and where it was."""
-    if not isinstance(given, dict) or not all(isinstance(given.get(key), str) for key in ("beside", "full")):
+    if not isinstance(written, dict) or not all(isinstance(written.get(key), str) for key in ("beside", "full")):
         return ()
-    return Path(os.path.normpath(model.absolute() / given["beside"])), Path(given["full"])
+    return Path(os.path.normpath(model.absolute() / written["beside"])), Path(written["full"])
 
 
-def _work_folder(model: Path, given: Any) -> Path:
+def _work_folder(model: Path, written: Any) -> Path:
     """The one that was written, or the usual one."""
-    places = _places(model, given) or (model / WORK,)
+    places = _places(model, written) or (model / WORK,)
     return next((path for path in places if path.is_dir()), places[0])
 
 
@@ -139,8 +139,8 @@ def _both(model: Path, path: Path) -> dict[str, str]:
     return {"beside": os.path.relpath(full, model.absolute()), "full": str(full)}
 
 
-def _whole(given: Any, otherwise: int) -> int:
-    return given if type(given) is int and given > 0 else otherwise
+def _whole(written: Any, default: int) -> int:
+    return written if type(written) is int and written > 0 else default
 
 
 def _read(model: Path) -> dict[str, Any]:

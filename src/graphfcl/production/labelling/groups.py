@@ -84,8 +84,8 @@ def find_groups(state: ModelState, count: int, seed: int) -> tuple[Group, ...]:
         return ()
     values = unit_rows(principal_components(vectors_of(state)(rows), COMPONENTS, seed=seed))
     crowd = Crowd.of(values[: sample.size], visible.neighbours_at(sample), sample)
-    known = Crowd.of(values[sample.size :], visible.neighbours_at(labelled[taught]), labelled[taught])
-    sureness = Sureness.learned(Balls.of(known, core_size(sample.size)), classes[taught])
+    taught_crowd = Crowd.of(values[sample.size :], visible.neighbours_at(labelled[taught]), labelled[taught])
+    sureness = Sureness.learned(Balls.of(taught_crowd, core_size(sample.size)), classes[taught])
     usual = Usual.of(parts.graph)
     drawn = f", of the {sample.size:,} drawn out of {unknown.size:,}," if sample.size < unknown.size else ""
     return tuple(

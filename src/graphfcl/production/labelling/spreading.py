@@ -51,10 +51,10 @@ def spread_of(state: ModelState, nodes: Sequence[Any]) -> Spread:
     taught = random.permutation(label_store.nodes.size)[:KNOWN]
     every = np.concatenate([rows, drawn, visible.rows(label_store.nodes[taught])])
     values = unit_rows(principal_components(vectors_of(state)(every)))
-    basket, around, known = np.split(values, [rows.size, rows.size + drawn.size])
+    basket, around, members = np.split(values, [rows.size, rows.size + drawn.size])
     own = spread_of_rows(basket, around)
     classes = label_store.class_of_column()[label_store.columns[taught]]
-    others = _random_spreads(known, classes, rows.size, around, random)
+    others = _random_spreads(members, classes, rows.size, around, random)
     value = float((others < own).mean()) if others.size else 0.5
     if value <= ALIKE:
         return Spread(value, True, "These are too alike: nodes from other corners of the class would teach more.")

@@ -78,7 +78,7 @@ def as_one_line(text: str) -> str:
 
 
 def people(statements: tuple[Statement, ...]) -> str:
-    """Who made some statements, for a message: "ann and bob, 2026-11-16"; "" if nobody is named."""
+    """Who made some statements, for a message: "ann and bob, 2026-11-16"; "" without a name."""
     named = [f"{each.by}, {each.when}" if each.when else each.by for each in statements if each.by]
     return " and ".join(dict.fromkeys(named))
 
@@ -198,12 +198,12 @@ class LabelStore:
 
     def resolve(self, label: Any) -> str:
         """The same; a class that is not there is an error."""
-        found, name = self.find(label), self.text(label)
-        if found is None:
+        stored, name = self.find(label), self.text(label)
+        if stored is None:
             listed = f"there are {', '.join(self.classes[:12])}."
             hint = did_you_mean(name, self.classes, listed, cutoff=0.6)
             raise InputError(f"the model knows no class {quoted(name)}: {hint}")
-        return found
+        return stored
 
     def of_part(self, part: LabelRole) -> Labelled:
         """Nodes and columns of one part."""

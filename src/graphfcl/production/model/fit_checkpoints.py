@@ -19,7 +19,7 @@ class FitCheckpoints:
     """States of learners that are being fitted, by name; one without a folder keeps nothing.
 
     identity: what a fit is the same by: graph, method, settings. resume: go on from what is there. work: the work
-    folder of a graph on the disk, or what stands for one in memory; None: nobody need know.
+    folder of a graph on the disk, or what stands for one in memory; None: it is not kept.
     """
 
     def __init__(self, folder: Path | None = None, *, resume: bool = False) -> None:
@@ -36,7 +36,7 @@ class FitCheckpoints:
         if not self.resume and self.has_states():
             raise InputError(
                 f"{self.folder.parent} holds a fit that was stopped: go on with --resume, or delete {self.folder} to "
-                "begin anew."
+                "begin again."
             )
         if self.work is not None:
             write_bytes(self.folder / WORK, canonical_json(self.work))
@@ -50,8 +50,8 @@ class FitCheckpoints:
         if self.folder is None or not self.resume:
             return None
         with suppress(OSError, ValueError):
-            found = json.loads((self.folder / WORK).read_bytes())
-            return found if isinstance(found, str) else None
+            work = json.loads((self.folder / WORK).read_bytes())
+            return work if isinstance(work, str) else None
         return None
 
     def restore(self, name: str, learner: Learner) -> None:
@@ -61,12 +61,12 @@ class FitCheckpoints:
         path = self._path(name)
         if path is None or not self.resume or not path.exists():
             return
-        state, known = load_checkpoint(path)
-        if known != self.identity:
-            other = [key for key, value in self.identity.items() if known.get(key) != value]
+        state, identity = load_checkpoint(path)
+        if identity != self.identity:
+            other = [key for key, value in self.identity.items() if identity.get(key) != value]
             raise InputError(
                 f"{self.folder} is of a fit with another {other[0] if other else 'identity'}: repeat its options, or "
-                f"delete {self.folder} to begin anew."
+                f"delete {self.folder} to begin again."
             )
         learner.load_state(state)
 
@@ -83,16 +83,16 @@ class FitCheckpoints:
             make_folder(path.parent)
             save_checkpoint(path, learner.state(), self.identity)
 
-    def remember(self, name: str, found: list[str]) -> list[str]:
-        """What was found at this place of the fit when it was first reached; ``found`` if that is now."""
+    def remember(self, name: str, values: list[str]) -> list[str]:
+        """The values of this name when the fit first came here; ``values`` if that is now."""
         if self.folder is None:
-            return found
+            return values
         path = self.folder / f"{name}.json"
         with suppress(OSError, ValueError):
             if self.resume:
                 return [str(each) for each in json.loads(path.read_bytes())]
-        write_bytes(path, canonical_json(found))
-        return found
+        write_bytes(path, canonical_json(values))
+        return values
 
     def clear(self) -> None:
         """The fit is done."""

@@ -92,8 +92,8 @@ def _learn_and_measure(
     """Measure the fitted learner, and again after each half of the held-out classes."""
     nodes, columns = validation.queries
     is_known = columns < validation.known_count
-    known = (nodes[is_known], columns[is_known])
-    labels = LabelStore.of((reduced.train, reduced.train_labels), known, reduced.classes)
+    of_session_zero = (nodes[is_known], columns[is_known])
+    labels = LabelStore.of((reduced.train, reduced.train_labels), of_session_zero, reduced.classes)
     half = len(sessions) // 2
     stages, scores, moment = [], [], None
     for batch in (sessions[:0], sessions[:half], sessions[half:]):
@@ -101,7 +101,7 @@ def _learn_and_measure(
             learner.learn(session)
             labels = labels.with_supports(session.supports, session.support_labels, session.new_classes)
         if moment is None or batch:
-            moment = _Moment(learner, reduced.visible_graph, labels, known)
+            moment = _Moment(learner, reduced.visible_graph, labels, of_session_zero)
             stages.append(Stage(moment.standard_of(nodes), columns, len(labels.names)))
             scores.append(moment.evidence.scores[moment.visible.rows(nodes)])
     assert moment is not None
@@ -138,12 +138,12 @@ def _fit_slopes(
     width = max(len(each[0]) for each in scores)
     rows, columns, standard, weights = [], [], [], []
     for stage, each in zip(stages, scores, strict=True):
-        known = stage.columns < stage.learned
-        wide = np.full((int(known.sum()), width), -np.inf)
-        wide[:, : each.shape[1]] = each[known]
+        learned = stage.columns < stage.learned
+        wide = np.full((int(learned.sum()), width), -np.inf)
+        wide[:, : each.shape[1]] = each[learned]
         rows.append(wide)
-        columns.append(stage.columns[known])
-        standard.append(np.clip(stage.standard[known][:, tempering], LOWEST, HIGHEST))
+        columns.append(stage.columns[learned])
+        standard.append(np.clip(stage.standard[learned][:, tempering], LOWEST, HIGHEST))
         weights.append(_weights_by_kind(stage, known_count) / len(stages))
     start = best_temperature(scores[-1], stages[-1].columns)  # all classes are known then
     middle, slopes = best_slopes(
@@ -166,15 +166,15 @@ def _weights_by_kind(stage: Stage, known_count: int) -> np.ndarray:
 class _Moment:
     """A learner in the middle of the run: its scores of all nodes and their measures.
 
-    known: validation nodes of the classes of session 0, and their columns.
+    validation: nodes of the classes of session 0, and their columns.
     """
 
-    def __init__(self, learner: Learner, visible: VisibleNodes, labels: LabelStore, known: Labelled) -> None:
+    def __init__(self, learner: Learner, visible: VisibleNodes, labels: LabelStore, validation: Labelled) -> None:
         self.learner, self.visible, self.labels = learner, visible, labels
-        rows = visible.rows(known[0])
+        rows = visible.rows(validation[0])
         scores = RowValues.of(learner.all_scores(visible)).bounded()
         self.active = np.arange(scores.shape[1])
-        temperature = best_temperature(scores[rows], known[1])
+        temperature = best_temperature(scores[rows], validation[1])
         self.evidence = evidence_of(scores, temperature, visible, labels, self.active)
         self.values = measured(self.evidence, NAMES)
         self.ruler = Ruler.of(NAMES, self.values[rows])

@@ -218,7 +218,7 @@ class Versions:
     def writing(self, wait: float = 60.0) -> Iterator[dict[str, Any] | None]:
         """Only one process writes at a time; another waits so many seconds, then it is refused.
 
-        The lock file says so as long as the context lasts, and SQLite's lock even if somebody removes it. What is not
+        The lock file says so as long as the context lasts, and SQLite's lock even if that file is removed. What is not
         committed in the end is undone. Gives the report of an erasure that was left unfinished: it is done first.
         """
         with ExitStack() as stack:
@@ -341,7 +341,7 @@ class Versions:
             self.database.vacuum()
         except InputError as error:
             raise InputError(
-                f"{self.path}: the nodes are erased from all versions, but the file could not be written anew without "
+                f"{self.path}: the nodes are erased from all versions, but the file could not be rewritten without "
                 f"the room they took ({error.__cause__ or error}): free some space; the next command that changes the "
                 "model finishes it."
             ) from error

@@ -1,4 +1,4 @@
-"""Checks of content and files that somebody else may have written."""
+"""Checks of content and files that another program may have written."""
 
 import json
 import math

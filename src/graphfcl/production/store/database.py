@@ -1,6 +1,7 @@
 """One SQLite file: JSON documents by kind and number, and chunks of bytes by their SHA-256.
 
-A transaction is in the file as a whole or not at all, whoever is killed (rollback journal, flushed before it counts).
+A transaction is in the file as a whole or not at all, also if its process is killed (rollback journal, flushed before
+it counts).
 Every row is verified by its checksum when it is read. The file may come from a stranger: its tables must be exactly
 these, there are no triggers and views, and a journal that names another file is refused before SQLite sees it.
 """
@@ -394,8 +395,8 @@ def _unpacked(size: Any, data: Any, is_text: bool) -> bytes:
         return b""
     if len(data) == size:
         return data
-    if is_text and size > FREE_TEXT + TEXT_SPREAD * len(data):  # a small file must not become gigabytes of objects
-        return b""
+    # A small file must not become gigabytes of objects.
+    need(not is_text or size <= FREE_TEXT + TEXT_SPREAD * len(data), "a description is too long for its stored bytes")
     with suppress(zlib.error):
         return zlib.decompressobj().decompress(data, size)
     return b""

@@ -187,8 +187,8 @@ class Parts:
     def write(self, source: PartSource) -> str:
         """Store a part unless it is there; its name."""
         owner, *others = source.made_of or (None,)
-        ref, known, name = self._known.get(id(owner), (None, (), ""))
-        same = ref is not None and ref() is owner and all(a is b for a, b in zip(known, others, strict=True))
+        ref, before, name = self._known.get(id(owner), (None, (), ""))
+        same = ref is not None and ref() is owner and all(a is b for a, b in zip(before, others, strict=True))
         # A part that is there has all of its chunks: those that no version needs go together.
         if not same or self.database.chunk_size(name) is None:
             name = write_part(self.database, source.make())
