@@ -11,7 +11,6 @@ import os
 import sqlite3
 import threading
 import weakref
-import zlib
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -20,6 +19,7 @@ from typing import Any
 
 from graphfcl.errors import InputError
 from graphfcl.production.store.checks import Damaged, need, read_json, refuse_files_beside, refuse_journal
+from graphfcl.production.store.compression import LARGEST, packed, unpacked
 from graphfcl.runtime.files import canonical_json, make_folder
 
 FORMAT = 3
@@ -39,9 +39,6 @@ WRITING = (
     "temp_store=MEMORY",
     "cache_size=-65536",  # KiB: readers wait for a writer only while it commits, unless it writes more than this
 )
-LARGEST = 1 << 26  # bytes of a row, and of what it becomes when it is unpacked
-SAMPLE, WORTH = 1 << 14, 0.9  # bytes that show whether compressing is worth its time
-FREE_TEXT, TEXT_SPREAD = 1 << 18, 8  # bytes of any text, and times its stored bytes that a longer one may have
 ROW = 8  # bytes that a row takes at least
 BUSY = 60.0  # seconds that a query waits while another process commits
 LONGEST_QUERY = 200  # million steps of SQLite's machine: a file from a stranger must not keep it for ever
@@ -178,7 +175,7 @@ class Database:
         rows = self._query("SELECT size, data FROM chunk WHERE sha256 = ?", digest)
         need(len(rows) == 1, f"its chunk {name[:12]} is missing")
         size, data = rows[0]
-        content = _unpacked(size, data, is_text)
+        content = unpacked(size, data, is_text)
         need(hashlib.sha256(content).digest() == digest, f"its chunk {name[:12]} is damaged")
         self.bytes_read += len(data)
         self._verified.add(digest)
@@ -193,7 +190,7 @@ class Database:
         """Store content unless it is there; its name. is_text: it becomes many objects when it is parsed."""
         digest = hashlib.sha256(content).digest()
         if self.chunk_size(digest.hex()) != len(content) or not self._is_whole(digest):
-            data = _packed(content, is_text) if self._lasting else content
+            data = packed(content, is_text) if self._lasting else content
             self._write("INSERT OR REPLACE INTO chunk VALUES (?, ?, ?)", digest, len(content), data)
         self._verified.add(digest)
         return digest.hex()
@@ -271,25 +268,17 @@ class Database:
 
     def _query(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
         """All rows; none if there is no file, or one without tables."""
-        with self._turn:
+        with self._turn, self._errors(None):
             try:
                 connection = self._open()
-                if not connection.has_tables:
-                    return []
-                most = 1000 + self.size() // ROW
-                rows = connection.execute(sql, values).fetchmany(most + 1)
-                need(len(rows) <= most, "it lists more rows than fit into it")
-                return rows
             except FileNotFoundError:
                 return []
-            except OverflowError as error:
-                raise Damaged("it has no row of such a number") from error
-            except sqlite3.Error as error:
-                if _code(error) == sqlite3.SQLITE_BUSY:
-                    raise Busy(f"{self.path} is being written for longer than {BUSY:g} s: try again later.") from error
-                raise Damaged(f"SQLite cannot read it ({error})") from error
-            except OSError as error:
-                raise Damaged(f"it cannot be read ({error.strerror or error})") from error
+            if not connection.has_tables:
+                return []
+            most = 1000 + self.size() // ROW
+            rows = connection.execute(sql, values).fetchmany(most + 1)
+            need(len(rows) <= most, "it lists more rows than fit into it")
+            return rows
 
     def _write(self, sql: str, *values: Any) -> int:
         """How many rows were written."""
@@ -297,20 +286,26 @@ class Database:
             return self._open().execute(sql, values).rowcount
 
     @contextmanager
-    def _errors(self, wait: float) -> Iterator[None]:
-        """Around what writes."""
+    def _errors(self, wait: float | None) -> Iterator[None]:
+        """Around a query (None), or around what writes and waits so many seconds for another process."""
+        reads = wait is None
         try:
             yield
         except sqlite3.Error as error:
-            if _code(error) == sqlite3.SQLITE_BUSY:
+            code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+            if code == sqlite3.SQLITE_BUSY and wait is None:
+                raise Busy(f"{self.path} is being written for longer than {BUSY:g} s: try again later.") from error
+            if code == sqlite3.SQLITE_BUSY and wait is not None:
                 raise Busy.waited(self.path.parent, wait) from error
-            if _code(error) in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
-                raise Damaged(f"SQLite cannot write it ({error})") from error
+            if reads or code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+                raise Damaged(f"SQLite cannot {'read' if reads else 'write'} it ({error})") from error
             raise self._refused(str(error)) from error
         except OSError as error:
-            raise self._refused(str(error.strerror or error)) from error
+            why = str(error.strerror or error)
+            raise (Damaged(f"it cannot be read ({why})") if reads else self._refused(why)) from error
         except OverflowError as error:
-            raise self._refused("there is no room for further versions") from error
+            no_row, no_room = "it has no row of such a number", "there is no room for further versions"
+            raise (Damaged(no_row) if reads else self._refused(no_room)) from error
 
     def _refused(self, why: str) -> InputError:
         return InputError(
@@ -381,30 +376,5 @@ def _has_tables(connection: sqlite3.Connection, path: Path) -> bool:
     return True
 
 
-def _packed(content: bytes, is_text: bool) -> bytes:
-    """Content as it is stored: compressed if that makes it shorter, a text not below what :func:`_unpacked` accepts."""
-    sample = content[:SAMPLE]
-    shorter = zlib.compress(content, 1) if len(zlib.compress(sample, 1)) < WORTH * len(sample) else content
-    least = (len(content) - FREE_TEXT) / TEXT_SPREAD if is_text else 0
-    return shorter if least <= len(shorter) < WORTH * len(content) else content
-
-
-def _unpacked(size: Any, data: Any, is_text: bool) -> bytes:
-    """The reverse; nothing that could be a chunk if it is not of this size. Never makes more than that."""
-    if type(size) is not int or type(data) is not bytes or not len(data) <= size <= LARGEST:
-        return b""
-    if len(data) == size:
-        return data
-    # A small file must not become gigabytes of objects.
-    need(not is_text or size <= FREE_TEXT + TEXT_SPREAD * len(data), "a description is too long for its stored bytes")
-    with suppress(zlib.error):
-        return zlib.decompressobj().decompress(data, size)
-    return b""
-
-
 def _digest(kind: str, number: int, content: bytes) -> bytes:
     return hashlib.sha256(f"{kind} {number}\n".encode() + content).digest()
-
-
-def _code(error: sqlite3.Error) -> int:
-    return getattr(error, "sqlite_errorcode", 0) & 0xFF
