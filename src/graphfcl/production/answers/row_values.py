@@ -74,10 +74,6 @@ class RowValues:
             return self
         return replace(self, floor=lowest - 10 * max(1.0, highest - lowest))
 
-    def has_nan(self) -> bool:
-        """Whether one of the values is NaN."""
-        return any(bool(np.isnan(block).any()) for block in self.blocks())
-
 
 def probabilities_of(scores: np.ndarray, temperatures: np.ndarray) -> np.ndarray:
     """(n, columns) softmax of scores; each row sums to 1. temperatures: (n,)."""

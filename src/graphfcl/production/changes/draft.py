@@ -70,7 +70,7 @@ class Draft:
             self.record(change)
             return
         if batch.replaced:
-            change |= self._drop_labels(batch.replaced_nodes)
+            change |= self._drop_labels(np.array([each.number for each in batch.replaced], dtype=np.int64))
         self.labels, new = self.using(
             lambda learner: batch.teach(learner, self.labels, self.graph.visible, len(self.history))
         )

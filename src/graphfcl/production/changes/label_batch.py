@@ -70,11 +70,6 @@ class LabelBatch:
         """Who gave the labels, by node number."""
         return {each.number: each.statements for each in (*self.learned, *self.confirmed) if any(each.statements)}
 
-    @property
-    def replaced_nodes(self) -> np.ndarray:
-        """(k,) numbers of the nodes whose current label is removed."""
-        return np.array([each.number for each in self.replaced], dtype=np.int64)
-
     def teach(
         self, learner: Learner, labels: LabelStore, visible: VisibleNodes, number: int
     ) -> tuple[LabelStore, list[str]]:

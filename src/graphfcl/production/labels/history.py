@@ -13,6 +13,13 @@ from typing import Any
 
 from graphfcl.errors import InputError, counted, quoted
 
+PLAIN = {
+    "rename": "rename {from} to {to}",
+    "merge": "merge {from} into {into}",
+    "retire": "retire {class}",
+    "rollback": "rollback to version {to}",
+}
+
 Entry = dict[str, Any]
 
 
@@ -183,17 +190,11 @@ def _describe(entry: Entry) -> str:
         return f"{what}: {counted(entry['nodes'], 'node')}, {counted(entry['edges'], 'edge')}{reach}"
     if what == "unlearn":
         return f"unlearn {_some(entry['nodes'])}"
-    if what == "rename":
-        return f"rename {entry['from']} to {entry['to']}"
-    if what == "merge":
-        return f"merge {entry['from']} into {entry['into']}"
-    if what == "retire":
-        return f"retire {entry['class']}"
+    if what in PLAIN:
+        return PLAIN[what].format_map(entry)
     if what == "erase":
         removed = (counted(entry["nodes"], "node"), counted(entry["labels"], "label"))
         return f"erase {' and '.join(removed)} from {counted(entry['versions'], 'version')}"
-    if what == "rollback":
-        return f"rollback to version {entry['to']}"
     return f"{what}: {entry.get('error', '')}"
 
 

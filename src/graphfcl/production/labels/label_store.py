@@ -267,16 +267,14 @@ class LabelStore:
             raise InputError(f"there is a class {quoted(same)} already: merge the two, or choose another name.")
         return replace(self, names=self._with_name(old, new))
 
-    def merged(self, source: Any, into: Any) -> "LabelStore":
+    def merged(self, source: str, into: str) -> "LabelStore":
         """All labelled nodes of one class become another's, and its columns are retired."""
         united = self.united(source, into)
-        source, into = self.resolve(source), self.resolve(into)
         columns = np.where(self._is_of_class(source), self.names.index(into), self.columns)
         return replace(united, columns=columns, names=self._with_name(source, None))
 
-    def united(self, source: Any, into: Any) -> "LabelStore":
+    def united(self, source: str, into: str) -> "LabelStore":
         """Two classes become one that has the columns of both: for learners that cannot be restated."""
-        source, into = self.resolve(source), self.resolve(into)
         if source == into:
             raise InputError(f"{quoted(source)} cannot be merged into itself.")
         return replace(self, names=self._with_name(source, into))

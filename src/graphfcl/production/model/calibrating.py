@@ -66,7 +66,7 @@ def calibrate(parts: ModelParts, scores: Any) -> tuple[Calibration, np.ndarray, 
     if not parts.calibration.stale:
         evidence = evidence_of(used, parts.calibration.temperature, visible, labels, active)
         return parts.calibration, parts.calibration.readings(evidence), None
-    if used.has_nan():
+    if any(np.isnan(block).any() for block in used.blocks()):
         raise InputError(
             f"the method {parts.configuration.method!r} gave scores that are no numbers: look for values that are "
             "not finite in the features, or in the method; nothing was changed."
@@ -93,11 +93,12 @@ def calibrate(parts: ModelParts, scores: Any) -> tuple[Calibration, np.ndarray, 
     if left is not None:
         predicted = class_of_column[active][left[2].argmax(axis=1)]
         left_out_recalls = class_recalls(class_of_column[left[1]], predicted, labels)
+    best = class_probabilities(labels, Answers(scores[rows], readings[rows])).max(axis=1, initial=0.0)
     accuracy = {
         "validation": _mean(recalls),
         "leave_one_out": None if left_out_recalls is None else _mean(left_out_recalls),
         "classes": {name: round(value, 4) for name, value in {**recalls, **(left_out_recalls or {})}.items()},
-        "confidence": _confidence(labels, Answers(scores[rows], readings[rows])),
+        "confidence": round(float(best.mean()), 4) if best.size else None,
         "unknown": round(unknown_share(calibration, readings[node_rows(visible), 0]), 4),
     }
     return calibration, readings, accuracy
@@ -157,13 +158,6 @@ def class_recalls(classes: np.ndarray, predicted: np.ndarray, labels: LabelStore
 
 def _mean(recalls: dict[str, float]) -> float | None:
     return round(float(np.mean(list(recalls.values()))), 4) if recalls else None
-
-
-def _confidence(labels: LabelStore, answers: Answers) -> float | None:
-    """The mean probability of the predicted class; None without nodes."""
-    if not len(answers.scores):
-        return None
-    return round(float(class_probabilities(labels, answers).max(axis=1).mean()), 4)
 
 
 def regression_warning(history: History, accuracy: dict[str, Any], max_loss: float) -> str | None:

@@ -86,7 +86,11 @@ def decode_answers(part: ReadPart) -> tuple[Configuration, Calibration, LabelSto
     values = part("answers").values
     names = _decode_names(values)
     need(_named_twice(names) == values.get("united"), "two of its classes have one name")
-    return _decode_configuration(values), _decode_calibration(values), names
+    configuration = _decode_configuration(values)
+    with need_usable("its calibration cannot be used"):  # it is tried once
+        calibration = Calibration.from_json(values["calibration"])
+        need(bool(np.isfinite(calibration.unknown_scores(np.zeros(1))).all()), "its calibration gives no numbers")
+    return configuration, calibration, names
 
 
 def _answers(parts: ModelParts) -> dict[str, Any]:
@@ -156,14 +160,6 @@ def _named_twice(label_store: LabelStore) -> list[int]:
     """Columns that share their name with another: those of classes that were merged without learning them again."""
     counts = Counter(label_store.names)
     return [column for column, name in enumerate(label_store.names) if name is not None and counts[name] > 1]
-
-
-def _decode_calibration(values: dict[str, Any]) -> Calibration:
-    """How scores become answers, tried once."""
-    with need_usable("its calibration cannot be used"):
-        calibration = Calibration.from_json(values["calibration"])
-        need(bool(np.isfinite(calibration.unknown_scores(np.zeros(1))).all()), "its calibration gives no numbers")
-    return calibration
 
 
 # Learner

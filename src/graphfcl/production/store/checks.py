@@ -6,7 +6,6 @@ import os
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -64,27 +63,34 @@ def whole_number(value: Any, what: str, least: int = 0, most: int = 2**62) -> in
     return value
 
 
+def _refuse_constant(text: str) -> float:
+    raise Damaged(f"it holds the number {text}")
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
+
+
 def read_json(content: bytes) -> Any:
     """Parse JSON; :class:`Damaged` if it is none, holds a number that is not finite, or is nested too deeply."""
     try:
-        values = json.loads(content, parse_constant=_constant)
+        values = _DECODER.decode(content.decode())
     except RecursionError as error:
         raise Damaged("it is nested too deeply") from error
     except ValueError as error:  # that of the encoding among them
         raise error if isinstance(error, Damaged) else Damaged("it is no JSON") from error
-    level = [values]
+    level: list[Any] = [[values]]
     for _ in range(DEEPEST):
-        if math.inf in level or -math.inf in level:
-            raise Damaged("it holds a number that is not finite, such as Infinity or 1e999")
-        nested = [each for each in level if type(each) in (dict, list)]
-        level = list(chain.from_iterable(each.values() if type(each) is dict else each for each in nested))
-        if not level:
+        nested: list[Any] = []
+        for members in level:
+            kinds = set(map(type, members))
+            if float in kinds and (math.inf in members or -math.inf in members):
+                raise Damaged("it holds a number that is not finite, such as Infinity or 1e999")
+            if dict in kinds or list in kinds:
+                nested += [each for each in members if type(each) in (dict, list)]
+        if not nested:
             return values
+        level = [each.values() if type(each) is dict else each for each in nested]
     raise Damaged("it is nested too deeply")
-
-
-def _constant(text: str) -> float:
-    raise Damaged(f"it holds the number {text}")
 
 
 def refuse_files_beside(path: Path) -> None:

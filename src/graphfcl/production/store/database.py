@@ -67,9 +67,10 @@ if hasattr(os, "register_at_fork"):  # Windows does not fork
 
 
 class _Connection(sqlite3.Connection):
-    """That of one thread. file: device and inode that it is of. ticks: million steps of the last query."""
+    """That of one thread. file, size: device and inode that it is of, and bytes. ticks: million steps of a query."""
 
     file: tuple[int, ...] = ()
+    size = 0
     has_tables = False
     ticks = 0
 
@@ -275,7 +276,7 @@ class Database:
                 return []
             if not connection.has_tables:
                 return []
-            most = 1000 + self.size() // ROW
+            most = 1000 + connection.size // ROW
             rows = connection.execute(sql, values).fetchmany(most + 1)
             need(len(rows) <= most, "it lists more rows than fit into it")
             return rows
@@ -315,19 +316,20 @@ class Database:
 
     def _open(self, *, create: bool = False) -> _Connection:
         """The connection of this thread to the file that lies there now."""
-        file, thread = self._file(), threading.get_ident()
+        (*file, size), thread = self._file(), threading.get_ident()
         connection = self._connections.get(thread)
-        if connection is None or connection.file != file:
+        if connection is None or connection.file != tuple(file):
             if connection is not None and connection.in_transaction:
                 raise InputError(
                     f"{self.path} was moved or replaced while it was being changed: check what lies there and try "
                     "again; nothing was changed."
                 )
             connection = self._connections[thread] = self._connect(create)
-            connection.file = self._file()
+            *file, size = self._file()
+            connection.file = tuple(file)
         elif not connection.in_transaction:
             refuse_journal(self.path)
-        connection.ticks = 0
+        connection.ticks, connection.size = 0, size
         if not connection.has_tables:
             try:
                 connection.has_tables = _has_tables(connection, self.path)
@@ -337,12 +339,12 @@ class Database:
         return connection
 
     def _file(self) -> tuple[int, ...]:
-        """Device and inode; nothing if there is no file."""
+        """Device, inode and bytes; 0 if there is no file."""
         try:
-            there = self.path.lstat()
+            there = os.lstat(self._place)
         except FileNotFoundError:
-            return ()
-        return there.st_dev, there.st_ino
+            return 0, 0, 0
+        return there.st_dev, there.st_ino, there.st_size
 
     def _connect(self, create: bool) -> _Connection:
         refuse_files_beside(self.path)

@@ -1,6 +1,6 @@
 """Ids of nodes, whole numbers or text, as arrays of a part; and rows of nodes by their ids, out of a few chunks."""
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
@@ -84,12 +84,13 @@ class IdLookup:
             by_block.setdefault(max(0, bisect_right(self._fence, key) - 1), []).append(place)
         result = [0] * len(keys)
         for block, places in by_block.items():
-            start, place_of = block * STEP, {key: place for place, key in enumerate(self._keys(block))}
-            rows = self._part.stored("rows").rows(start, start + len(place_of))
+            ordered = self._keys(block)
+            rows = self._part.stored("rows").rows(block * STEP, block * STEP + len(ordered))
             for place in places:
-                if keys[place] not in place_of:
+                at = bisect_left(ordered, keys[place])
+                if ordered[at : at + 1] != [keys[place]]:
                     return None
-                result[place] = int(rows[place_of[keys[place]]])
+                result[place] = int(rows[at])
         return result
 
     def _keys(self, block: int) -> list[Any]:
