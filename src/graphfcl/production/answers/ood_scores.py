@@ -22,11 +22,14 @@ A measure is added by a function and a line in ``MEASURES``.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from graphfcl.graph.interfaces import VisibleNodes
 from graphfcl.production.answers.row_values import RowValues
+
+if TYPE_CHECKING:  # stored answers are read without scipy
+    from graphfcl.graph.interfaces import VisibleNodes
 
 SMOOTHING_STEPS = 2  # how often a value is averaged with those of the neighbours
 MANY_NODES = 1_000_000
@@ -45,7 +48,7 @@ class Evidence:
     scores: RowValues
     temperature: float
     few: np.ndarray
-    visible: VisibleNodes
+    visible: "VisibleNodes"
     labelled: np.ndarray
 
     def map_scores(self, function: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:

@@ -2,14 +2,15 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from graphfcl.graph.interfaces import VisibleNodes
+if TYPE_CHECKING:  # stored answers are read without scipy
+    from graphfcl.graph.interfaces import VisibleNodes
 
 
-def node_rows(visible: VisibleNodes) -> np.ndarray:
+def node_rows(visible: "VisibleNodes") -> np.ndarray:
     """(node_count,) the rows that have a node, ascending by node number."""
     return np.arange(visible.row_count) if visible.node_count == visible.row_count else visible.rows(visible.nodes)
 
