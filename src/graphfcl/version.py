@@ -1,3 +1,3 @@
-"""The version of the package, at the bottom of the house: whoever writes it into a file imports nothing else."""
+"""The version of the package, in a module that imports nothing."""
 
 __version__ = "0.1.0"

@@ -24,19 +24,19 @@ class Size:
 
 
 def test_a_group_becomes_options() -> None:
-    found = []
+    calls = []
 
     @with_option_groups
     def draw(name: str, *, loud: bool = False, size: Size) -> None:
         """Draw it."""
-        found.append((name, loud, size))
+        calls.append((name, loud, size))
 
     assert list(inspect.signature(draw).parameters) == ["name", "loud", "wide", "high"]
     app = typer.Typer()
     app.command()(draw)
     assert CliRunner().invoke(app, ["box", "--wide", "3"]).exit_code == 0
     assert CliRunner().invoke(app, ["box", "--loud", "--wide", "3", "--high", "4"]).exit_code == 0
-    assert found == [("box", False, Size(3, 2)), ("box", True, Size(3, 4))]
+    assert calls == [("box", False, Size(3, 2)), ("box", True, Size(3, 4))]
     assert CliRunner().invoke(app, ["box"]).exit_code == 2, "--wide has no default"
     page = CliRunner().invoke(app, ["--help"]).output
     assert "Draw it." in page
@@ -44,10 +44,10 @@ def test_a_group_becomes_options() -> None:
 
 
 def test_rules_that_were_not_given_are_none() -> None:
-    assert not StreamOptions().given()
+    assert not StreamOptions().used_flags()
     assert set(StreamOptions().changes().values()) == {None}
     rules = StreamOptions(protocol="paper", base="3", novel="a,b")
-    assert rules.given()
+    assert rules.used_flags()
     changed = {name: value for name, value in rules.changes().items() if value is not None}
     assert changed == {"name": "paper", "base": 3, "novel": ("a", "b")}
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from graphfcl import GraphClassifier, ModelFolder
-from graphfcl.cli.teaching import NOTHING_TO_ASK
+from graphfcl.cli.teaching import NOTHING_TO_LABEL
 from tests.cli.command import assert_one_sentence, graphfcl, graphfcl_inside
 from tests.production.models import HIDDEN, NAME, fitted, members, quick, small_graph
 
@@ -78,10 +78,10 @@ def test_suggestions_are_filled_in_and_learned(model: Path, tmp_path: Path) -> N
 
 def test_suggestions_as_json(model: Path) -> None:
     done = graphfcl_inside("suggest", "--model", model, "--budget", 3, "--strategy", "uncertain", "--json")
-    found = json.loads(done.out)
-    assert [each["reason"] for each in found] == ["between"] * 3
-    assert all(each["why"].startswith("it lies between class-0") for each in found)
-    assert all(len(each["classes"]) == 5 for each in found)
+    suggestions = json.loads(done.out)
+    assert [each["reason"] for each in suggestions] == ["between"] * 3
+    assert all(each["why"].startswith("it lies between class-0") for each in suggestions)
+    assert all(len(each["classes"]) == 5 for each in suggestions)
 
 
 def test_a_graph_without_a_model(tmp_path: Path) -> None:
@@ -96,7 +96,7 @@ def test_a_graph_without_a_model(tmp_path: Path) -> None:
 
 
 def test_bad_suggestions(model: Path, tmp_path: Path) -> None:
-    for words, said in (
+    for words, message in (
         ((), "either --model"),
         (("--model", model, "--graph", NAME), "either --model"),
         (("--model", model, "--strategy", "typcal"), "did you mean 'typical'"),
@@ -107,7 +107,7 @@ def test_bad_suggestions(model: Path, tmp_path: Path) -> None:
         (("--graph", NAME, "--memory", "1GB"), "--graph has no use for --memory"),
         (("--graph", NAME, "--workers", "2"), "--graph has no use for --workers"),
     ):
-        assert_one_sentence(graphfcl_inside("suggest", *words), said)
+        assert_one_sentence(graphfcl_inside("suggest", *words), message)
 
 
 def test_a_table_that_cannot_be_written_is_refused_before_anything_is_computed(
@@ -121,12 +121,12 @@ def test_a_table_that_cannot_be_written_is_refused_before_anything_is_computed(
     (tmp_path / "file").write_text("")
     (tmp_path / "folder.csv").mkdir()
     for verb in ("suggest", "groups"):
-        for out, said in (
+        for out, message in (
             ("x.txt", ".parquet or .csv"),
             ("folder.csv", "it is a folder"),
             ("file/x.csv", "is no folder that you may write to"),
         ):
-            assert_one_sentence(graphfcl_inside(verb, "--model", model, "--out", tmp_path / out), said)
+            assert_one_sentence(graphfcl_inside(verb, "--model", model, "--out", tmp_path / out), message)
     monkeypatch.undo()
     assert graphfcl_inside("suggest", "--model", model, "--budget", 2, "--out", tmp_path / "new/x.csv").code == 0
     assert_one_sentence(graphfcl_inside("groups", "--model", model, "--by", "ann"), "--by belongs to --name")
@@ -148,12 +148,12 @@ def test_groups_are_listed_and_one_is_named(model: Path, tmp_path: Path) -> None
         "--name 1=CLASS --version 1",
     ):
         assert word in listed.out
-    found = json.loads(graphfcl_inside("groups", "--model", model, "--json").out)
-    assert [group["number"] for group in found] == list(range(1, len(found) + 1))
-    assert {group["version"] for group in found} == {1}
+    groups = json.loads(graphfcl_inside("groups", "--model", model, "--json").out)
+    assert [group["number"] for group in groups] == list(range(1, len(groups) + 1))
+    assert {group["version"] for group in groups} == {1}
     rows = rows_of(out)
     assert {row["version"] for row in rows} == {"1"}
-    for group in found:
+    for group in groups:
         here = [row for row in rows if row["group"] == str(group["number"])]
         assert [int(row["node"]) for row in here] == group["nodes"]
         assert {int(row["node"]) for row in here if row["typical"] == "yes"} == set(group["typical"])
@@ -163,26 +163,26 @@ def test_groups_are_listed_and_one_is_named(model: Path, tmp_path: Path) -> None
     assert "9 classes" in named.out
     assert "is version 2 of" in named.out
     assert "learn gardening (new) from" in named.out
-    taught = GraphClassifier.load(model).label_columns(found[1]["nodes"])
-    assert set(taught["node"].tolist()) == set(found[1]["typical"])
+    taught = GraphClassifier.load(model).label_columns(groups[1]["nodes"])
+    assert set(taught["node"].tolist()) == set(groups[1]["typical"])
     assert set(taught["class"].tolist()) == {"gardening"}
     assert set(taught["by"].tolist()) == {"ann"}
 
 
 def test_two_groups_are_named_at_once(model: Path) -> None:
-    found = json.loads(graphfcl_inside("groups", "--model", model, "--count", 2, "--json").out)
+    listed = json.loads(graphfcl_inside("groups", "--model", model, "--count", 2, "--json").out)
     words = ("--count", 2, "--version", 1, "--name", "1=one", "--name", "2=two")
     done = graphfcl_inside("groups", "--model", model, *words)
     assert done.code == 0, done.err
     assert version_of(model) == 2
-    asked = GraphClassifier.load(model)
-    for group, name in zip(found, ("one", "two"), strict=True):
+    classifier = GraphClassifier.load(model)
+    for group, name in zip(listed, ("one", "two"), strict=True):
         (truth, _), *_ = truth_of(group["nodes"]).most_common(1)
-        assert (asked.predict(members(truth)) == name).mean() > 0.7
+        assert (classifier.predict(members(truth)) == name).mean() > 0.7
 
 
 def test_bad_names_change_nothing(model: Path) -> None:
-    for names, said in (
+    for names, message in (
         (("9=x",), "there is no group 9"),
         (("1=one", "9=x"), "there is no group 9"),
         (("gardening",), "as in --name 2=gardening"),
@@ -191,7 +191,7 @@ def test_bad_names_change_nothing(model: Path) -> None:
         (("1=a", "1=b"), "group 1 is named twice"),
     ):
         words = [word for name in names for word in ("--name", name)]
-        assert_one_sentence(graphfcl_inside("groups", "--model", model, "--version", 1, *words), said)
+        assert_one_sentence(graphfcl_inside("groups", "--model", model, "--version", 1, *words), message)
         assert version_of(model) == 1
 
 
@@ -216,7 +216,7 @@ def test_nothing_unknown_is_one_sentence(tmp_path: Path) -> None:
     assert done.code == 0
     assert done.out.strip() == "No group to name: too few nodes without a label look like none of the known classes."
     assert json.loads(graphfcl_inside("groups", "--model", folder, "--json").out) == []
-    assert graphfcl_inside("suggest", "--model", folder).out.strip() == NOTHING_TO_ASK
+    assert graphfcl_inside("suggest", "--model", folder).out.strip() == NOTHING_TO_LABEL
     assert_one_sentence(
         graphfcl_inside("groups", "--model", folder, "--name", "1=x", "--version", 1), "there is no group 1"
     )

@@ -33,7 +33,7 @@ def names(text: str, complete: Callable[[str], list[str]]) -> Any:
 
 @dataclass(frozen=True)
 class GridOptions(opts.OptionGroup):
-    """Which cells to run; None where an option was not given."""
+    """Which cells to run; None where an option was left out."""
 
     graph: Annotated[
         list[str] | None, names("Graphs, separated by commas; repeatable (default: debian; active: five).", graph_names)
@@ -87,7 +87,7 @@ def bench(
     engine: opts.BackendOptions,
 ) -> Answer:
     """Run the paper's evaluation or your own grid; an interrupted run continues where it stopped."""
-    _refuse_unused(what, options.given())
+    _refuse_unused(what, options.used_flags())
     opts.refuse_file(work.out, "--out")
     if what == "table1":
         return _table1(options.graphs(), work.data_dir, work.out)

@@ -26,15 +26,9 @@ from graphfcl.runtime.tasks import find_backend
 class FolderOptions(opts.BackendOptions):
     """Resources to compute on a graph folder; a model stores all but the backend."""
 
-    memory: Annotated[
-        str | None, option("Memory for a graph folder, such as 4GB (default: 3/4 of all; a model's last value).")
-    ] = None
-    work: Annotated[
-        Path | None, option("Folder for intermediate files; with run and fit, a graph folder then stays on the disk.")
-    ] = None
-    workers: Annotated[
-        int | None, option("Parallel tasks on a graph folder (default: number of cores; a model's last value).", min=1)
-    ] = None
+    memory: Annotated[str | None, option("Memory for a graph folder, such as 4GB (default: 3/4, or as before).")] = None
+    work: Annotated[Path | None, option("Folder for intermediate files; run and fit then compute on disk.")] = None
+    workers: Annotated[int | None, option("Parallel tasks (default: number of cores, or as before).", min=1)] = None
 
     def load_graph(
         self, graph: str, data_dir: Path | None, method: str, stack: ExitStack, work: Path | None = None
@@ -46,7 +40,7 @@ class FolderOptions(opts.BackendOptions):
         find_backend(self.backend)  # refuse an unknown one first
         if graph_folders.is_graph_folder(graph):
             return self._open(Path(graph), method, stack, work), None
-        if flags := self.given():
+        if flags := self.used_flags():
             raise InputError(f"{flags[0]} is for graph folders: make one with `data import`, or leave it out.")
         return datasets.load_dataset(graph, data_dir=data_dir)
 
@@ -62,7 +56,7 @@ class FolderOptions(opts.BackendOptions):
             tell(f"note: {path} stays on the disk: --work {work}, --memory {format_bytes(memory)}.")
             workers: AbstractContextManager[graphs.AnyGraph] = graph.with_workers()
             return stack.enter_context(workers)
-        if flags := replace(self, memory=None, workers=None).given():
+        if flags := replace(self, memory=None, workers=None).used_flags():
             raise InputError(
                 f"{flags[0]} is for graph folders that stay on the disk: this one fits into memory; give --work, or "
                 "leave it out."

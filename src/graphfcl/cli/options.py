@@ -59,7 +59,7 @@ TrackOption = Annotated[
 class OptionGroup:
     """Options of several verbs, as the fields of a frozen dataclass."""
 
-    def given(self) -> list[str]:
+    def used_flags(self) -> list[str]:
         """The flags of options whose value is not the default."""
         changed = [f for f in fields(self) if getattr(self, f.name) not in (f.default, [])]  # type: ignore[arg-type]
         return [f"--{field.name.replace('_', '-')}" for field in changed]
@@ -67,7 +67,7 @@ class OptionGroup:
 
 @dataclass(frozen=True)
 class StreamOptions(OptionGroup):
-    """The rules of a stream where they differ from the dataset's; None where an option was not given."""
+    """The rules of a stream where they differ from the dataset's; None where an option was left out."""
 
     way: Annotated[int | None, option(f"Number of new classes per session, N {BY_GRAPH}")] = None
     shot: Annotated[int | None, option(f"Number of labelled nodes per new class, K {BY_GRAPH}")] = None
@@ -84,7 +84,7 @@ class StreamOptions(OptionGroup):
     standardise: StandardiseOption = None
 
     def changes(self) -> dict[str, Any]:
-        """The rules that options change; None where an option was not given."""
+        """The rules that options change; None where an option was left out."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         classes = {name: classes_from(values[name]) for name in ("base", "pseudo_novel", "novel")}
         return {"name": values.pop("protocol"), **values, **classes}

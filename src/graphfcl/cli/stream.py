@@ -26,7 +26,7 @@ def show_stream(
     data_dir: DataDir = None,
 ) -> Answer:
     """Split a graph into sessions, print the schedule, and optionally save it."""
-    if verify and (out or seed or rules.given()):
+    if verify and (out or seed or rules.used_flags()):
         raise InputError("--verify checks the benchmark's own seeds and rules: leave the other options out.")
     if verify and saved is None:
         return _verify([graph] if graph else None, data_dir)
@@ -59,7 +59,7 @@ def drawn_or_saved(
     """Draw the stream that the options describe, or load a saved one. flag: of the option that names it."""
     if saved is None:
         return streams.make_stream(graph, default, seed=seed, **rules.changes())
-    if seed or rules.given():
+    if seed or rules.used_flags():
         raise InputError(f"a stream read with {flag} has its own seed and rules: leave the other options out.")
     return streams.load_stream(saved, graph)
 
@@ -110,13 +110,6 @@ def _verify_saved(stream: "streams.Stream", name: str) -> Answer:
     return Answer({"protocol_version": version, "graphs": {name: 1}}, lambda: say(line))
 
 
-def _labels(stream: "streams.Stream", number: int) -> int:
-    """How many labels a session brings; under ``active``, the budget."""
-    if stream.protocol.track == "active":
-        return stream.budget(number)
-    return int(stream.session(number).supports.size)
-
-
 def _described(stream: "streams.Stream") -> dict[str, Any]:
     """The schedule as plain values."""
     import numpy as np
@@ -126,11 +119,14 @@ def _described(stream: "streams.Stream") -> dict[str, Any]:
     for number in range(len(stream) + 1):
         visible = stream.evaluation_graph(number)
         arriving = [stream.classes[column] for column in np.flatnonzero(stream.session_of_class == number)]
+        labels = base.train.size + base.validation.size
+        if number > 0:
+            labels = stream.budget(number) if rules.track == "active" else stream.session(number).supports.size
         sessions.append(
             {
                 "session": number,
                 "new_classes": arriving,
-                "labels": int(base.train.size + base.validation.size) if number == 0 else _labels(stream, number),
+                "labels": int(labels),
                 "queries": int(stream.queries(number).nodes.size),
                 "classes": stream.classes_seen(number),
                 "visible_nodes": visible.node_count,

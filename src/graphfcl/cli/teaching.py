@@ -11,13 +11,12 @@ import graphfcl.production as production
 from graphfcl.cli.changes import ChangeOptions
 from graphfcl.cli.completion import graph_names, model_folders
 from graphfcl.cli.on_disk import FolderOptions, compute_scores, import_method
-from graphfcl.cli.options import STRATEGIES, DataDir, Device, OwnMethod, option, requested_device
+from graphfcl.cli.options import STRATEGIES, DataDir, Device, OwnMethod, Seed, option, requested_device
 from graphfcl.cli.output import Answer, answers, print_table, say, say_notes
 from graphfcl.errors import InputError
 
-DrawingSeed = Annotated[int, option("Random seed; the same seed gives the same result.", min=0)]
 NOTHING_UNKNOWN = "No group to name: too few nodes without a label look like none of the known classes."
-NOTHING_TO_ASK = "No node was named: every node has a label, or the strategy found none that is worth one."
+NOTHING_TO_LABEL = "No node was named: every node has a label, or the strategy found none that is worth one."
 ONE_OF_TWO = "give either --model, a folder, or --graph, of a graph that has no model yet."
 SHOWN = 20  # suggestions that are printed
 GROUP_NUMBER = re.compile(r"[1-9][0-9]{0,8}")
@@ -34,7 +33,7 @@ def suggest(
         str, option("Strategy: auto, typical, uncertain, unknown, random, or your own as module:Class.", STRATEGIES)
     ] = "auto",
     out: Annotated[Path | None, option("Output file, .csv or .parquet, with an empty column class to fill in.")] = None,
-    seed: DrawingSeed = 0,
+    seed: Seed = 0,
     method: OwnMethod = None,
     device: Device = "auto",
     data_dir: DataDir = None,
@@ -42,7 +41,7 @@ def suggest(
     resources: FolderOptions,
 ) -> Answer:
     """Suggest nodes to label next, with reasons; fill in the column class and pass the file to `graphfcl learn`."""
-    of_models = [*resources.given(), *["--method"] * (method is not None), *["--device"] * (device != "auto")]
+    of_models = [*resources.used_flags(), *["--method"] * (method is not None), *["--device"] * (device != "auto")]
     if model is None and graph is None:
         raise InputError(ONE_OF_TWO)
     if model is None and of_models:
@@ -76,7 +75,7 @@ def suggest(
 
 def _print_suggestions(suggestions: "Sequence[production.Suggestion]") -> None:
     if not suggestions:
-        say(NOTHING_TO_ASK)
+        say(NOTHING_TO_LABEL)
         return
     rows = []
     for each in suggestions[:SHOWN]:
@@ -95,7 +94,7 @@ def groups(
     version: Annotated[int | None, option("With --name: the version for which the groups were listed.")] = None,
     by: Annotated[str, option("With --name: who named the group; stored with the labels.")] = "",
     out: Annotated[Path | None, option("Output file for the members of the groups, .csv or .parquet.")] = None,
-    seed: DrawingSeed = 0,
+    seed: Seed = 0,
 ) -> Answer:
     """Find groups of similar nodes that look like none of the known classes; name one to learn it."""
     if name:

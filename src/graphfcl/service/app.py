@@ -7,6 +7,7 @@ from typing import Any
 
 from fastapi import Depends, FastAPI, Response
 from fastapi.security import HTTPBearer
+from pydantic import BaseModel
 from starlette.middleware import Middleware
 
 from graphfcl.errors import InputError
@@ -31,25 +32,22 @@ KINDS = {
     ".svg": "image/svg+xml",
 }
 
-SCHEMA: dict[str, Any] = {
-    "title": "Problem",
-    "description": "What is wrong, and what to do (RFC 9457).",
-    "type": "object",
-    "required": ["type", "title", "status", "detail"],
-    "properties": {
-        "type": {"type": "string"},
-        "title": {"type": "string"},
-        "status": {"type": "integer"},
-        "detail": {"type": "string"},
-        "version": {"type": "integer"},
-    },
-}
 CONTENT = {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
 PROBLEMS: dict[int | str, dict[str, Any]] = {
     "4XX": {"description": "The request was refused; nothing was changed.", "content": CONTENT},
     "5XX": {"description": "The service cannot do this at the moment.", "content": CONTENT},
     422: {"description": "The request cannot be used.", "content": CONTENT},
 }
+
+
+class ProblemAnswer(BaseModel):
+    """What is wrong, and what to do (RFC 9457)."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    version: int | None = None
 
 
 def make_app(
@@ -169,7 +167,7 @@ def _describe(app: FastAPI) -> None:
 
     def openapi() -> dict[str, Any]:
         description = plain()
-        description["components"]["schemas"]["Problem"] = SCHEMA
+        description["components"]["schemas"]["Problem"] = ProblemAnswer.model_json_schema()
         return description
 
     app.openapi = openapi  # type: ignore[method-assign]

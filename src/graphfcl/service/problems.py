@@ -1,6 +1,7 @@
 """Errors as ``application/problem+json`` (RFC 9457): what is wrong, and what to do."""
 
 import json
+from http import HTTPStatus
 from typing import Any
 
 from fastapi import FastAPI
@@ -11,23 +12,6 @@ from starlette.exceptions import HTTPException
 from graphfcl.errors import GraphfclError, InputError, printable
 from graphfcl.production.store.database import Busy
 
-TITLES = {
-    400: "The request cannot be read",
-    401: "A token is needed",
-    403: "The request comes from another site",
-    404: "There is no such thing",
-    405: "This cannot be done here",
-    408: "The request took too long to arrive",
-    409: "The model is in another state",
-    412: "The model has moved on",
-    413: "The request is too large",
-    415: "The body is no JSON",
-    421: "The service is not known by this name",
-    422: "The request cannot be used",
-    500: "Something went wrong",
-    501: "The model cannot do this",
-    503: "The model cannot be changed or read at the moment",
-}
 DETAILS = {
     400: "the body cannot be read: nest it less deeply, and send no number of thousands of digits.",
     404: "there is nothing at this address: /openapi.json lists what there is.",
@@ -43,7 +27,7 @@ class Problem(Exception):
         self.status, self.detail, self.more, self.headers = status, detail, more, headers or {}
 
     def response(self) -> Response:
-        title = TITLES.get(self.status, "The request was refused")
+        title = HTTPStatus(self.status).phrase  # which RFC 9457 asks for where the type is about:blank
         values = {"type": "about:blank", "title": title, "status": self.status, "detail": printable(self.detail)}
         content = json.dumps(values | self.more, ensure_ascii=True).encode()
         return Response(content, self.status, self.headers, "application/problem+json")
