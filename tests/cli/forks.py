@@ -62,9 +62,9 @@ def _run(root: str, words: list[str]) -> int:
     from graphfcl.cli import main
 
     os.chdir(root)
-    said = os.open(SAID, os.O_CREAT | os.O_WRONLY | os.O_TRUNC)
-    os.dup2(said, 1)
-    os.dup2(said, 2)
+    messages = os.open(SAID, os.O_CREAT | os.O_WRONLY | os.O_TRUNC)
+    os.dup2(messages, 1)
+    os.dup2(messages, 2)
     sys.argv = ["graphfcl", *words]
     try:
         main()

@@ -80,6 +80,6 @@ def test_history_hints_at_a_refit(tmp_path: Path) -> None:
     model.max_loss = -1.0  # a model that must gain a whole point of recall has lost
     model.learn({"nine": members("class-09")[:5]}).save(tmp_path / "m")
     model.wait()
-    said = graphfcl_inside("history", "--model", tmp_path / "m").out.splitlines()[-1]
-    assert said.startswith("A refit is due (classes that lost more than")
-    assert "graphfcl info --model" in said
+    hint = graphfcl_inside("history", "--model", tmp_path / "m").out.splitlines()[-1]
+    assert hint.startswith("A refit is due (classes that lost more than")
+    assert "graphfcl info --model" in hint

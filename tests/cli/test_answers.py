@@ -38,9 +38,9 @@ def table(path: Path, *lines: str) -> Path:
 
 def answer(*words: object, code: int = 0) -> Any:
     """The document that a command prints; whatever else it says is on standard error."""
-    found = graphfcl_inside(*words, "--json")
-    assert found.code == code, found.err
-    return json.loads(found.out)
+    result = graphfcl_inside(*words, "--json")
+    assert result.code == code, result.err
+    return json.loads(result.out)
 
 
 def assert_named(verb: str, values: dict[str, Any]) -> None:
@@ -66,13 +66,13 @@ def test_verbs_that_change_a_model(model: Path, tmp_path: Path) -> None:
         ("rollback", [2], "rollback"),
     ]
     for number, (verb, words, what) in enumerate(verbs, 2):
-        found = answer(verb, *words, "--model", model)
-        assert set(found) == {"model", "version", "classes", "changes"}
-        assert_named(verb, found)
-        assert found["version"] == number
-        assert [change["what"] for change in found["changes"]] == [what]
-        assert found["model"] == str(model)
-    assert "eight" in found["classes"], "version 9 equals version 2"
+        values = answer(verb, *words, "--model", model)
+        assert set(values) == {"model", "version", "classes", "changes"}
+        assert_named(verb, values)
+        assert values["version"] == number
+        assert [change["what"] for change in values["changes"]] == [what]
+        assert values["model"] == str(model)
+    assert "eight" in values["classes"], "version 9 equals version 2"
     assert answer("history", "--model", model)[-1]["what"] == "rollback"
     erased = answer("erase", ids, "--model", model)
     assert_named("erase", {key: value for key, value in erased.items() if key != "method"})
@@ -82,14 +82,14 @@ def test_verbs_that_change_a_model(model: Path, tmp_path: Path) -> None:
 
 
 def test_verbs_that_answer_of_a_model(model: Path, tmp_path: Path) -> None:
-    asked = table(tmp_path / "asked.csv", "node", "5", "7")
-    found = answer("predict", "--model", model, "--nodes", asked, "--top", 3)
-    assert_named("predict", found)
-    assert [row["node"] for row in found["predictions"]] == [5, 7]
-    for row in found["predictions"]:
+    nodes = table(tmp_path / "asked.csv", "node", "5", "7")
+    values = answer("predict", "--model", model, "--nodes", nodes, "--top", 3)
+    assert_named("predict", values)
+    assert [row["node"] for row in values["predictions"]] == [5, 7]
+    for row in values["predictions"]:
         shares = [row["probability"], row["probability_2"], row["probability_3"]]
         assert sorted(shares, reverse=True) == shares
-        assert len({row["class"], row["class_2"], row["class_3"]} & set(found["classes"])) == 3
+        assert len({row["class"], row["class_2"], row["class_3"]} & set(values["classes"])) == 3
     written = answer("predict", "--model", model, "--out", tmp_path / "all.csv")
     assert (written["nodes"], written["out"]) == (500, str(tmp_path / "all.csv"))
     rows = answer("labels", "--model", model)
@@ -119,19 +119,19 @@ def test_verbs_of_graphs_and_methods(tmp_path: Path) -> None:
 
 def test_a_run_and_a_report(tmp_path: Path) -> None:
     words = ["--graph", SMALL, "--method", "sgc-ridge", "--way", 1, "--sessions", 1, "--device", "cpu"]
-    found = answer("run", *words, "--out", tmp_path / "run")
+    values = answer("run", *words, "--out", tmp_path / "run")
     stored = json.loads((tmp_path / "run" / "result.json").read_text())
-    assert found == {"folder": str(tmp_path / "run"), **stored}
+    assert values == {"folder": str(tmp_path / "run"), **stored}
     grid = answer("bench", "table1", "--graph", SMALL, "--out", tmp_path / "bench")
     assert [Path(path).exists() for path in grid["files"]] == [True]
     assert_named("bench", grid)
 
 
 def test_json_is_all_that_a_process_prints(model: Path) -> None:
-    found = graphfcl("info", model, "--json")
-    assert found.code == 0, found.err
-    assert json.loads(found.out)["method"] == "proto-gcn"
-    assert found.out.isascii()
+    result = graphfcl("info", model, "--json")
+    assert result.code == 0, result.err
+    assert json.loads(result.out)["method"] == "proto-gcn"
+    assert result.out.isascii()
 
 
 def test_csv_goes_to_standard_output(model: Path, tmp_path: Path) -> None:
@@ -149,8 +149,8 @@ def test_csv_goes_to_standard_output(model: Path, tmp_path: Path) -> None:
 
 
 def test_all_classes_are_the_most_that_top_can_name(model: Path, tmp_path: Path) -> None:
-    asked = table(tmp_path / "asked.csv", "node", "5")
-    row = answer("predict", "--model", model, "--nodes", asked, "--top", 99)["predictions"][0]
+    nodes = table(tmp_path / "asked.csv", "node", "5")
+    row = answer("predict", "--model", model, "--nodes", nodes, "--top", 99)["predictions"][0]
     shares = [value for key, value in row.items() if key.startswith("probability")]
     assert len(shares) == 8
     assert sum(shares) == pytest.approx(1)

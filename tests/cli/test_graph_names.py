@@ -35,8 +35,8 @@ def test_commands_say_the_notes_of_their_graph_once(tmp_path: Path) -> None:
         ["stream", *rules],
         ["suggest", "--budget", 2],
     ):
-        found = graphfcl_inside(words[0], "--graph", tmp_path, *words[1:])
-        assert [(found.out + found.err).count(f"note: {note}") for note in notes] == [1] * len(notes), found
+        result = graphfcl_inside(words[0], "--graph", tmp_path, *words[1:])
+        assert [(result.out + result.err).count(f"note: {note}") for note in notes] == [1] * len(notes), result
 
 
 def test_words_and_numbers_are_both_named(tmp_path: Path) -> None:

@@ -37,30 +37,30 @@ def refused(*arguments: object) -> str:
 
 
 def test_what_was_refused_is_not_remembered(root: Path) -> None:
-    asked = ("predict", "--model", root / "model", "--out", root / "found.csv")
+    predict = ("predict", "--model", root / "model", "--out", root / "found.csv")
     (root / "file").touch()
     before = (root / "model" / "graph.json").read_bytes()
-    assert "--memory 100MB is too small" in refused(*asked, "--memory", "100MB")
+    assert "--memory 100MB is too small" in refused(*predict, "--memory", "100MB")
     for place in (root / "file", root / "file" / "inside"):
-        assert f"--work {place} cannot be made" in refused(*asked, "--work", place)
+        assert f"--work {place} cannot be made" in refused(*predict, "--work", place)
     assert (root / "model" / "graph.json").read_bytes() == before
-    assert "300 nodes" in succeeded(*asked)
+    assert "300 nodes" in succeeded(*predict)
 
 
 def test_a_change_remembers_what_was_enough(root: Path) -> None:
     words = ("--model", root / "model", "--memory", "4GB", "--work", root / "new")
     succeeded("retire", "class 1", *words)
-    said = json.loads((root / "model" / "graph.json").read_text())
-    assert (said["memory"], said["work"]["full"]) == (4 << 30, str(root / "new"))
+    place = json.loads((root / "model" / "graph.json").read_text())
+    assert (place["memory"], place["work"]["full"]) == (4 << 30, str(root / "new"))
 
 
 def test_a_work_folder_that_went_is_one_sentence(root: Path) -> None:
     succeeded("retire", "class 1", "--model", root / "model", "--work", root / "new")
     shutil.rmtree(root / "new", ignore_errors=True)
     (root / "new").touch()
-    said = refused("predict", "--model", root / "model", "--out", root / "b.csv")
-    assert f"the work folder {root / 'new'}" in said
-    assert "--work" in said
+    message = refused("predict", "--model", root / "model", "--out", root / "b.csv")
+    assert f"the work folder {root / 'new'}" in message
+    assert "--work" in message
 
 
 @pytest.mark.parametrize("inside", ["", "inside"])
@@ -69,15 +69,15 @@ def test_a_work_folder_that_cannot_be_made_is_refused_before_anything_is_written
     before = sorted(root.iterdir())
     work = ("--graph", root / "graph", *RIDGE, "--work", root / "file" / inside)
     for words in (("fit", "--model", root / "second"), ("run", "--out", root / "run")):
-        said = refused(*words, *work)
-        assert f"--work {root / 'file' / inside} cannot be" in said
+        message = refused(*words, *work)
+        assert f"--work {root / 'file' / inside} cannot be" in message
         assert sorted(root.iterdir()) == before
 
 
 def test_every_verb_that_needs_the_graph_folder_is_told_where_it_is(root: Path) -> None:
-    said = json.loads((root / "model" / "graph.json").read_text())
-    said["graph"]["full"] = str(root / "nowhere")
-    (root / "model" / "graph.json").write_text(json.dumps(said))
+    place = json.loads((root / "model" / "graph.json").read_text())
+    place["graph"]["full"] = str(root / "nowhere")
+    (root / "model" / "graph.json").write_text(json.dumps(place))
     (root / "graph").rename(root / "away")
     for verb in (["rename", "class 1", "first"], ["labels", "--out", root / "labels.csv"]):
         missing = refused(*verb, "--model", root / "model")
@@ -91,11 +91,11 @@ def test_every_verb_that_needs_the_graph_folder_is_told_where_it_is(root: Path) 
 
 def test_of_two_places_the_one_with_the_right_graph_is_taken(root: Path) -> None:
     shutil.copytree(root / "model", root / "moved" / "model")
-    said = json.loads((root / "moved" / "model" / "graph.json").read_text())
-    said["graph"]["full"] = str(root / "graph")
-    (root / "moved" / "model" / "graph.json").write_text(json.dumps(said))
+    place = json.loads((root / "moved" / "model" / "graph.json").read_text())
+    place["graph"]["full"] = str(root / "graph")
+    (root / "moved" / "model" / "graph.json").write_text(json.dumps(place))
     write_folder(random_graph(300, seed=5), root / "moved" / "graph")
-    asked = ("predict", "--model", root / "moved" / "model", "--out", root / "found.csv")
-    assert "300 nodes" in succeeded(*asked)
+    predict = ("predict", "--model", root / "moved" / "model", "--out", root / "found.csv")
+    assert "300 nodes" in succeeded(*predict)
     shutil.rmtree(root / "graph")
-    assert "digest differs" in refused(*asked)
+    assert "digest differs" in refused(*predict)

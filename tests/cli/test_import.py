@@ -82,10 +82,10 @@ def test_a_stream_of_a_folder_is_the_one_that_is_run(
         on_disk = graphfcl_inside("stream", "--graph", tmp_path / "big", *rules)
     assert on_disk.out == saved.out.replace(f"Saved to {tmp_path / 's.json'}.\n", "")
     assert not (tmp_path / "work").exists()
-    asked = ["--graph", tmp_path / "big", "--method", "sgc-ridge", *words]
-    done = graphfcl_inside("run", *asked, "--stream", tmp_path / "s.json", "--out", tmp_path / "one")
+    options = ["--graph", tmp_path / "big", "--method", "sgc-ridge", *words]
+    done = graphfcl_inside("run", *options, "--stream", tmp_path / "s.json", "--out", tmp_path / "one")
     assert done.code == 0, done.err
-    again = graphfcl_inside("run", *asked, *rules, "--out", tmp_path / "two")
+    again = graphfcl_inside("run", *options, *rules, "--out", tmp_path / "two")
     assert again.code == 0, again.err
     streams = [json.loads((tmp_path / name).read_text()) for name in ("s.json", "one/stream.json", "two/stream.json")]
     assert streams[0] == streams[1] == streams[2]

@@ -32,9 +32,9 @@ RUN += ["--way", "3", "--sessions", "1", "--work", "work", "--workers", "1", "--
 def content(root: Path, names: Sequence[str]) -> dict[str, str]:
     """Digests of all files under some folders, or of files; of a model, of the chunks of its versions."""
     files = [path for name in names for path in (root / name, *(root / name).rglob("*")) if path.is_file()]
-    found = {str(path.relative_to(root)): sha256_of(path.read_bytes()) for path in files if path.parent.name != "model"}
+    sums = {str(path.relative_to(root)): sha256_of(path.read_bytes()) for path in files if path.parent.name != "model"}
     chunks = stored_chunks(root / "model") if "model" in names else ()
-    return found | {f"model/{name}": name for name in chunks}
+    return sums | {f"model/{name}": name for name in chunks}
 
 
 def measured(value: Any) -> Any:
@@ -49,9 +49,9 @@ def stamps(root: Path) -> dict[str, tuple[int, int]]:
 
     Without what names the place of the graph folder, which a copy of a folder has at another place.
     """
-    found = [path for path in (root / "work").rglob("*") if path.is_file() and path.parent.name != "work"]
-    found = [path for path in found if path.stem != "grown"]
-    stats = {str(path.relative_to(root)): path.stat() for path in found if not path.name.endswith(".tmp")}
+    files = [path for path in (root / "work").rglob("*") if path.is_file() and path.parent.name != "work"]
+    files = [path for path in files if path.stem != "grown"]
+    stats = {str(path.relative_to(root)): path.stat() for path in files if not path.name.endswith(".tmp")}
     return {name: (each.st_ino, each.st_mtime_ns) for name, each in stats.items()}
 
 
@@ -76,9 +76,9 @@ CASES = {
 
 @pytest.fixture(scope="module")
 def commands() -> Iterator[Forks]:
-    found = Forks()
-    yield found
-    found.close()
+    forks = Forks()
+    yield forks
+    forks.close()
 
 
 @pytest.fixture(scope="module")
@@ -95,11 +95,11 @@ def made(commands: Forks, tmp_path_factory: pytest.TempPathFactory) -> dict[str,
     edges = folder.ids(np.arange(40)).reshape(20, 2).tolist()
     (model / "edges.csv").write_text("source,target\n" + "".join(f"{one},{two}\n" for one, two in edges))
     commands.finish(model, FIT)
-    asked = root / "asked"
-    shutil.copytree(model, asked)
-    commands.finish(asked, ["learn", "--model", "model", "supports.csv"])
-    commands.finish(asked, ["grow", "--model", "model", "--edges", "edges.csv"])
-    return {"fit": root / "plain", "run": root / "plain", "import": root / "plain", "predict": asked, "change": model}
+    wanted = root / "asked"
+    shutil.copytree(model, wanted)
+    commands.finish(wanted, ["learn", "--model", "model", "supports.csv"])
+    commands.finish(wanted, ["grow", "--model", "model", "--edges", "edges.csv"])
+    return {"fit": root / "plain", "run": root / "plain", "import": root / "plain", "predict": wanted, "change": model}
 
 
 @pytest.mark.parametrize("name", list(CASES))
@@ -121,13 +121,13 @@ def test_a_killed_command_goes_on(commands: Forks, made: dict[str, Path], tmp_pa
         before = after
     else:
         commands.finish(root, command)
-    found = content(root, case.same)
-    assert not [file for file in found if file.endswith(".tmp")]
+    checksums = content(root, case.same)
+    assert not [file for file in checksums if file.endswith(".tmp")]
     # A grown folder names the place of its graph folder.
-    assert {file for file in wanted if wanted[file] != found.get(file)} <= {
+    assert {file for file in wanted if wanted[file] != checksums.get(file)} <= {
         f for f in wanted if f.endswith("grown.json")
     }
-    assert set(found) == set(wanted) or name == "fit"  # trials that were cut short leave small sums
+    assert set(checksums) == set(wanted) or name == "fit"  # trials that were cut short leave small sums
     if name == "run":
         ours, theirs = (
             measured(json.loads((tmp_path / where / "run" / "result.json").read_text())) for where in ("killed", "calm")

@@ -36,10 +36,10 @@ def test_an_engine_is_refused_where_no_tasks_run(graph: Path, tmp_path: Path, ve
         ("--ray-address", "127.0.0.1:1"): "" if folder else fix,
         ("--submitit-option", "cluster=local"): "" if folder else fix,
     }
-    for options, said in cases.items():
+    for options, message in cases.items():
         done = graphfcl_inside(*words, *options)
         assert (done.code, len(done.err.splitlines())) == (2, 1), done.err
-        assert said in done.err
+        assert message in done.err
     assert not (tmp_path / "run").exists()
 
 

@@ -44,9 +44,9 @@ def test_a_life(model: Path, tmp_path: Path) -> None:
     nodes = write(tmp_path / "nodes.csv", "node,feature_3", [(9000, 1)])
     edges = write(tmp_path / "edges.csv", "source,target", [(9000, eight[0])])
     assert graphfcl_inside("grow", "--model", model, "--nodes", nodes, "--edges", edges).code == 0
-    asked = write(tmp_path / "asked.csv", "node", [(n,) for n in (*eight, 9000)])
+    wanted = write(tmp_path / "asked.csv", "node", [(n,) for n in (*eight, 9000)])
     out = tmp_path / "preds.parquet"
-    assert graphfcl_inside("predict", "--model", model, "--nodes", asked, "--out", out).code == 0
+    assert graphfcl_inside("predict", "--model", model, "--nodes", wanted, "--out", out).code == 0
     table = pq.read_table(out)
     assert table.column_names == ["node", "class", "probability", "unknown_score", "unknown"]
     assert table["node"].to_pylist() == [*eight, 9000]
@@ -65,8 +65,8 @@ def test_a_life(model: Path, tmp_path: Path) -> None:
         done = graphfcl_inside(words[0], "--model", model, *words[1:])
         assert done.code == 0, done.err
     history = graphfcl_inside("history", "--model", model)
-    for said in ("fit on synthetic", "learn eight (new)", "grow: 1 node, 1 edge", "rollback to version 1"):
-        assert said in history.out
+    for text in ("fit on synthetic", "learn eight (new)", "grow: 1 node, 1 edge", "rollback to version 1"):
+        assert text in history.out
     entries = json.loads(graphfcl_inside("history", "--model", model, "--json").out)
     assert [entry["version"] for entry in entries] == list(range(1, 10))
     explained = graphfcl_inside("explain", "--model", model, eight[0])

@@ -55,8 +55,8 @@ def test_who_and_when_on_the_command_line(model: Path, tmp_path: Path) -> None:
     other = table(tmp_path / "other.csv", f"node,class,by\n{EIGHT[1]},nine,dora\n")
     replaced = graphfcl("learn", "--model", model, other, "--on-conflict", "replace")
     assert replaced.code == 0, replaced.err
-    asked = table(tmp_path / "asked.csv", f"node\n{EIGHT[0]}\n{EIGHT[1]}\n{NINE[0]}\n")
-    written = graphfcl_inside("labels", "--model", model, "--nodes", asked, "--out", tmp_path / "labels.csv")
+    wanted = table(tmp_path / "asked.csv", f"node\n{EIGHT[0]}\n{EIGHT[1]}\n{NINE[0]}\n")
+    written = graphfcl_inside("labels", "--model", model, "--nodes", wanted, "--out", tmp_path / "labels.csv")
     assert "3 labelled nodes, 4 rows" in written.out
     with open(tmp_path / "labels.csv") as file:
         rows = sorted(tuple(row.values()) for row in csv.DictReader(file))
@@ -91,7 +91,7 @@ def test_an_old_folder_cannot_write_to_the_terminal(start: GraphClassifier, tmp_
     model.save(tmp_path / "m")
     hostile = f"n{EIGHT[0]}{HOSTILE}"
     supports = table(tmp_path / "s.csv", f'node,class\n"{hostile}","zero{HOSTILE}"\n')
-    said: list[Result] = [
+    results: list[Result] = [
         graphfcl("explain", "--model", tmp_path / "m", hostile),
         graphfcl_inside("explain", "--model", tmp_path / "m", hostile, "--json"),
         graphfcl_inside("learn", "--model", tmp_path / "m", supports),
@@ -102,17 +102,17 @@ def test_an_old_folder_cannot_write_to_the_terminal(start: GraphClassifier, tmp_
         graphfcl_inside("merge", "--model", tmp_path / "m", "class-02", f"zero{HOSTILE}"),
         graphfcl_inside("learn", "--model", tmp_path / "m", supports),
     ]
-    for result in said:
+    for result in results:
         assert result.code == 0, result.err
-    said += [
+    results += [
         graphfcl_inside("retire", "--model", tmp_path / "m", "nothing\x1b[31m at all"),
         graphfcl_inside("rename", "--model", tmp_path / "m", f"zero{HOSTILE}", "new\x1b[31mname"),
     ]
-    for result in said[9:]:
+    for result in results[9:]:
         assert_one_sentence(result)
-    for result in said:
+    for result in results:
         assert not CONTROL.search((result.out + result.err).replace("\n", ""))
-    assert r"evil\x1b[2J" in said[3].out
+    assert r"evil\x1b[2J" in results[3].out
 
 
 @pytest.mark.parametrize(

@@ -51,9 +51,9 @@ def test_a_life_on_a_graph_folder(made: Path, tmp_path: Path) -> None:
     assert "computed" not in first  # the fit left its scores
     assert "300 nodes, 8 classes, version 1" in first
     assert "is version 2" in succeeded("learn", *model, root / "supports.csv")
-    said = succeeded("predict", *model, "--out", root / "second.csv")
-    assert "First prediction for version 2" in said
-    assert "Balanced accuracy" in said
+    output = succeeded("predict", *model, "--out", root / "second.csv")
+    assert "First prediction for version 2" in output
+    assert "Balanced accuracy" in output
     assert "is version 3" in succeeded("grow", *model, "--nodes", root / "nodes.csv", "--edges", root / "edges.csv")
     assert "2 nodes, 9 classes, version 3" in succeeded(
         "predict", *model, "--nodes", root / "asked.csv", "--out", root / "some.csv"
@@ -72,17 +72,17 @@ def test_a_life_on_a_graph_folder(made: Path, tmp_path: Path) -> None:
 def test_a_moved_or_changed_folder_is_one_sentence(made: Path, tmp_path: Path) -> None:
     root = tmp_path / "moved"
     shutil.copytree(made, root)
-    asked = ("predict", "--model", root / "model", "--out", tmp_path / "found.csv")
+    predict = ("predict", "--model", root / "model", "--out", tmp_path / "found.csv")
     (root / "graph").rename(root / "away")
     shutil.move(made / "graph", tmp_path / "hidden")  # the place that the full path names
     try:
-        assert "--graph DIR" in refused(*asked)
+        assert "--graph DIR" in refused(*predict)
         write_folder(random_graph(300, seed=5), root / "other")
-        assert "digest differs" in refused(*asked, "--graph", root / "other")
-        assert "300 nodes" in succeeded(*asked, "--graph", root / "away")
-        assert "--graph DIR" in refused(*asked), "a verb that reads remembers nothing"
+        assert "digest differs" in refused(*predict, "--graph", root / "other")
+        assert "300 nodes" in succeeded(*predict, "--graph", root / "away")
+        assert "--graph DIR" in refused(*predict), "a verb that reads remembers nothing"
         succeeded("rollback", "--model", root / "model", 1, "--graph", root / "away")
-        assert "300 nodes" in succeeded(*asked)
+        assert "300 nodes" in succeeded(*predict)
     finally:
         shutil.move(tmp_path / "hidden", made / "graph")
 
@@ -93,9 +93,9 @@ def test_what_to_label_next(made: Path, tmp_path: Path) -> None:
     shutil.copytree(made, root)
     succeeded("learn", "--model", root / "model", root / "supports.csv")
     moved = ("--model", root / "model", "--graph", made / "graph", "--work", tmp_path / "aside", "--memory", "2GB")
-    said = succeeded("suggest", *moved, "--workers", "1", "--budget", "5", "--out", root / "next.csv")
-    assert "First prediction for version 2" in said
-    assert "Wrote 5 nodes" in said
+    output = succeeded("suggest", *moved, "--workers", "1", "--budget", "5", "--out", root / "next.csv")
+    assert "First prediction for version 2" in output
+    assert "Wrote 5 nodes" in output
     assert len((root / "next.csv").read_text().splitlines()) == 6
     assert (tmp_path / "aside").is_dir()
     suggested = json.loads(succeeded("suggest", "--model", root / "model", "--strategy", "uncertain", "--json"))
@@ -115,9 +115,9 @@ def test_nodes_leave_are_erased_and_the_model_is_fitted_again(made: Path, tmp_pa
     assert "is version 4" in succeeded("shrink", *model, "--edges", root / "edges.csv")
     assert "301 nodes, 9 classes, version 4" in succeeded("predict", *model, "--out", root / "all.csv")
     assert "there is no edge" in refused("shrink", *model, "--edges", root / "edges.csv")
-    said = succeeded("erase", root / "asked.csv", *model)
-    assert "Erased 2 nodes" in said
-    assert "The graph folder still holds ids and features of 1 of them" in said
+    output = succeeded("erase", root / "asked.csv", *model)
+    assert "Erased 2 nodes" in output
+    assert "The graph folder still holds ids and features of 1 of them" in output
     assert "299 nodes" in succeeded("predict", *model, "--out", root / "fewer.csv")
     assert "It is version 6" in succeeded("refit", *model, "--anyway")
     assert "299 nodes, 9 classes, version 6" in succeeded("predict", *model, "--out", root / "again.csv")
@@ -134,9 +134,9 @@ def test_the_memory_that_is_asked_for_is_enough(made: Path, tmp_path: Path, meth
     ]
     commands[1] += ["--base", "3", "--pseudo-novel", "3"]
     for command in commands:
-        said = refused(*command, "--memory", "100MB")
-        assert said.endswith("give that much.\n")
-        needed = said.split("needs ")[1].split(";")[0]
+        message = refused(*command, "--memory", "100MB")
+        assert message.endswith("give that much.\n")
+        needed = message.split("needs ")[1].split(";")[0]
         succeeded(*command, "--memory", needed)  # nothing was left that stands in the way
 
 
@@ -155,14 +155,14 @@ def test_a_damaged_table_is_computed_again_and_a_full_disk_is_one_sentence(
 ) -> None:
     root = tmp_path / "damaged"
     shutil.copytree(made, root)
-    asked = ("predict", "--model", root / "model", "--work", root / "work", "--out", root / "found.csv")
-    wanted = succeeded(*asked) and (root / "found.csv").read_bytes()
+    predict = ("predict", "--model", root / "model", "--work", root / "work", "--out", root / "found.csv")
+    wanted = succeeded(*predict) and (root / "found.csv").read_bytes()
     (root / "found.csv").unlink()
     table = next(path for path in (root / "work").rglob("scores-*/*"))
     content = bytearray(table.read_bytes())
     content[len(content) // 2] ^= 1
     table.write_bytes(content)
-    done = graphfcl_inside(*asked)
+    done = graphfcl_inside(*predict)
     assert done.code == 0, done.err
     assert f"{table} is damaged and was removed: it is computed again" in done.err
     assert (root / "found.csv").read_bytes() == wanted
@@ -173,8 +173,8 @@ def test_a_damaged_table_is_computed_again_and_a_full_disk_is_one_sentence(
 
     with monkeypatch.context() as patch:
         patch.setattr("os.fsync", full)
-        assert "is full: make room" in refused(*asked)
-    succeeded(*asked)
+        assert "is full: make room" in refused(*predict)
+    succeeded(*predict)
     assert (root / "found.csv").read_bytes() == wanted
 
 
@@ -196,8 +196,8 @@ def test_a_refused_fit_leaves_nothing_in_any_folder(made: Path, tmp_path: Path, 
     place = [] if work == "its own" else ["--work", tmp_path / "work"]
     method = [] if "--method" in options else ["--method", "sgc-ridge"]
     before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*") if path.is_file()}
-    said = refused("fit", "--graph", made / "graph", "--model", tmp_path / "a" / "model", *method, *place, *options)
-    assert word in said
+    message = refused("fit", "--graph", made / "graph", "--model", tmp_path / "a" / "model", *method, *place, *options)
+    assert word in message
     assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*") if path.is_file()} == before
     assert not (tmp_path / "a").exists()
     assert (tmp_path / "work").exists() == (work == "used")

@@ -23,8 +23,8 @@ QUICK = ["--set", "pretraining.epochs=1", "--set", "whole_up_to=100", "--set", "
 def content(root: Path) -> dict[str, str]:
     """Digests of what a model and its work folder hold, without where they are and how they were computed."""
     files = [path for path in (root / "work").rglob("*") if path.is_file()]
-    found = {str(path.relative_to(root)): sha256_of(path.read_bytes()) for path in [*files, root / "all.csv"]}
-    return found | dict.fromkeys(stored_chunks(root / "model"), "")
+    checksums = {str(path.relative_to(root)): sha256_of(path.read_bytes()) for path in [*files, root / "all.csv"]}
+    return checksums | dict.fromkeys(stored_chunks(root / "model"), "")
 
 
 @pytest.mark.long
@@ -40,7 +40,7 @@ def test_two_workers_of_ray_change_no_byte(
         return submit(self, order)
 
     monkeypatch.setattr(RayEngine, "submit", counted)
-    found = {}
+    contents = {}
     for backend in ("local", "ray"):
         root = tmp_path / backend
         write_folder(random_graph(300), root / "graph")
@@ -61,6 +61,6 @@ def test_two_workers_of_ray_change_no_byte(
             if words[0] != "learn":  # which makes no pass
                 assert (orders[0] > before) == (backend == "ray"), words[0]
             before = orders[0]
-        found[backend] = content(root)
+        contents[backend] = content(root)
         shutil.rmtree(root / "graph")
-    assert found["ray"] == found["local"]
+    assert contents["ray"] == contents["local"]

@@ -23,13 +23,13 @@ def graph(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_on_the_disk_and_in_memory_it_finds_the_same(graph: Path, tmp_path: Path) -> None:
-    found = []
+    results = []
     for name, words in (("disk", ["--work", str(tmp_path / "work"), "--workers", "1"]), ("memory", [])):
         done = command(graph, "sgc-ridge", "--out", str(tmp_path / name), *words)
         assert done.returncode == 0, done.stderr
-        found.append(json.loads((tmp_path / name / "result.json").read_text()))
-    assert found[0]["confusion_matrices"] == found[1]["confusion_matrices"]
-    assert found[0]["chosen"] == found[1]["chosen"]
+        results.append(json.loads((tmp_path / name / "result.json").read_text()))
+    assert results[0]["confusion_matrices"] == results[1]["confusion_matrices"]
+    assert results[0]["chosen"] == results[1]["chosen"]
     assert any((tmp_path / "work").iterdir())
 
 
@@ -44,12 +44,12 @@ def test_what_cannot_be_is_said_in_one_sentence(graph: Path, tmp_path: Path) -> 
             "is too small: a slice of 8 columns of 600 nodes needs",
         ),
     )
-    for (method, *words), said in cases:
+    for (method, *words), message in cases:
         done = command(graph, method, "--out", str(tmp_path / "out"), *words)
         assert done.returncode == 2
-        assert said in " ".join(done.stderr.split())
+        assert message in " ".join(done.stderr.split())
         assert "Traceback" not in done.stderr
-        if method == "proto-gcn" and "needs" in said:
+        if method == "proto-gcn" and "needs" in message:
             assert "take anchor or sgc-ridge" in " ".join(done.stderr.split())
 
 

@@ -44,8 +44,8 @@ def large_modules(tmp_path: Path, *arguments: object) -> set[str]:
 def test_help_and_the_package_need_nothing(tmp_path: Path) -> None:
     assert large_modules(tmp_path, "--help") == set()
     assert large_modules(tmp_path, "predict", "--help") == set()
-    asked = "import sys, graphfcl; from graphfcl import GraphClassifier, Learner, find_method; find_method('anchor')\n"
-    result = run_python("-c", f"{asked}print([name for name in {LARGE} if name in sys.modules])")
+    code = "import sys, graphfcl; from graphfcl import GraphClassifier, Learner, find_method; find_method('anchor')\n"
+    result = run_python("-c", f"{code}print([name for name in {LARGE} if name in sys.modules])")
     assert result.out.strip() == "[]", result
 
 
@@ -78,8 +78,8 @@ def test_answers_out_of_the_cache_need_no_learner(model: Path, tmp_path: Path) -
 @pytest.mark.long
 def test_without_the_cache_the_learner_is_asked(model: Path, tmp_path: Path) -> None:
     (model / "cache.sqlite").unlink()
-    found = large_modules(tmp_path, "predict", "--model", model, "--out", tmp_path / "answers.csv", "--device", "cpu")
-    assert {"torch", "scipy"} <= found
+    modules = large_modules(tmp_path, "predict", "--model", model, "--out", tmp_path / "answers.csv", "--device", "cpu")
+    assert {"torch", "scipy"} <= modules
 
 
 @pytest.mark.long

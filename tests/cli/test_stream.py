@@ -18,12 +18,12 @@ def rows_of(stream: Stream) -> list[list[str]]:
     rows = []
     for number in range(len(stream) + 1):
         visible = stream.evaluation_graph(number)
-        known = np.flatnonzero(stream.session_of_class == number)
+        new = np.flatnonzero(stream.session_of_class == number)
         labels = stream.session(number).supports if number else [*stream.base.train, *stream.base.validation]
         rows.append(
             [
                 str(number),
-                *(", ".join(stream.classes[column] for column in known) if number else "base and pseudo-novel").split(),
+                *(", ".join(stream.classes[column] for column in new) if number else "base and pseudo-novel").split(),
                 str(len(labels)),
                 str(stream.queries(number).nodes.size),
                 str(int((stream.session_of_class <= number).sum())),
@@ -147,7 +147,7 @@ def test_what_is_left_out_is_told_in_a_note(results: dict[str, Result]) -> None:
 def test_the_benchmark_s_streams_are_verified(tmp_path: Path) -> None:
     save_stream(make_stream(*load_dataset("wordnet"), seed=4), tmp_path / "same.json")
     save_stream(make_stream(*load_dataset("wordnet"), seed=4, way=1), tmp_path / "other.json")
-    found = run_all(
+    results = run_all(
         {
             "all": ["stream", "--verify", "--data-dir", tmp_path],
             "one": ["stream", "--graph", "wordnet", "--verify"],
@@ -160,11 +160,11 @@ def test_the_benchmark_s_streams_are_verified(tmp_path: Path) -> None:
         },
         outside={"one"},
     )
-    assert found["all"].code == found["one"].code == found["saved"].code == 0
-    assert "cora-topics: files not here, not checked" in found["all"].out
-    assert found["all"].out.endswith("20 streams are those of the benchmark, protocol version 3.\n")
-    assert "wordnet: 10 of 10 streams are the same" in found["one"].out
-    assert found["saved"].out == "This is the benchmark's stream of wordnet with seed 4, protocol version 3.\n"
+    assert results["all"].code == results["one"].code == results["saved"].code == 0
+    assert "cora-topics: files not here, not checked" in results["all"].out
+    assert results["all"].out.endswith("20 streams are those of the benchmark, protocol version 3.\n")
+    assert "wordnet: 10 of 10 streams are the same" in results["one"].out
+    assert results["saved"].out == "This is the benchmark's stream of wordnet with seed 4, protocol version 3.\n"
     for name, text in (
         ("other", "not the benchmark's stream of wordnet with seed 4"),
         ("missing", "files of cora-topics are not here"),
@@ -172,7 +172,7 @@ def test_the_benchmark_s_streams_are_verified(tmp_path: Path) -> None:
         ("seed", "leave the other options out"),
         ("nothing", "name the graph"),
     ):
-        assert_one_sentence(found[name], text)
+        assert_one_sentence(results[name], text)
 
 
 def test_a_stream_that_is_drawn_otherwise_is_not_the_benchmark_s(monkeypatch: pytest.MonkeyPatch) -> None:

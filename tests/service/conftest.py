@@ -36,9 +36,9 @@ HOSTILE = (
 @pytest.fixture(scope="session")
 def graph() -> Graph:
     """Nodes n0, n1, …; the first ones have hostile ids instead."""
-    found, _ = load_dataset(NAME)
-    ids = [*HOSTILE, *(f"n{number}" for number in range(len(HOSTILE), found.node_count))]
-    return replace(found, node_ids=text_array(ids))
+    loaded, _ = load_dataset(NAME)
+    ids = [*HOSTILE, *(f"n{number}" for number in range(len(HOSTILE), loaded.node_count))]
+    return replace(loaded, node_ids=text_array(ids))
 
 
 @pytest.fixture(scope="session")
@@ -52,9 +52,9 @@ def fitted_folder(graph: Graph, tmp_path_factory: pytest.TempPathFactory) -> Pat
 
 @pytest.fixture(scope="session")
 def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
-    found = Servers(tmp_path_factory.mktemp("token") / "token")
-    yield found
-    found.close()
+    started = Servers(tmp_path_factory.mktemp("token") / "token")
+    yield started
+    started.close()
 
 
 @pytest.fixture
@@ -79,8 +79,8 @@ def shared(servers: Servers, fitted_folder: Path, tmp_path_factory: pytest.TempP
 def free(graph: Graph) -> list[str]:
     """Nodes of the hidden classes, which have no label in the model."""
     hidden = [graph.class_number(name) for name in HIDDEN]
-    found = [str(node) for node, label in zip(graph.node_ids, graph.labels, strict=True) if label in hidden]
-    return [node for node in found if node not in HOSTILE]
+    nodes = [str(node) for node, label in zip(graph.node_ids, graph.labels, strict=True) if label in hidden]
+    return [node for node in nodes if node not in HOSTILE]
 
 
 @pytest.fixture(scope="session")
@@ -88,8 +88,8 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """A model of ANCHOR that knows eight classes; the nodes of class-08 and class-09 have no label."""
     made = tmp_path_factory.mktemp("page") / "model"
     fitted("anchor").save(made)
-    with serving(made) as found:
-        yield found
+    with serving(made) as service:
+        yield service
 
 
 @pytest.fixture(scope="session")
@@ -103,9 +103,9 @@ def page(browser: Any, served: Served) -> Iterator[Page]:
     """The page, opened with the token; the model is as it was fitted. Nothing may be said on the console."""
     if served.ask("GET", "/v1/model")["version"] != 1:
         served.ask("POST", "/v1/versions/1/rollback")
-    found = Page(browser, served)
+    opened = Page(browser, served)
     browser.get("about:blank")  # the page of a server that has been stopped goes on asking it
-    found.console()
-    found.open()
-    yield found
-    assert found.console() == []
+    opened.console()
+    opened.open()
+    yield opened
+    assert opened.console() == []

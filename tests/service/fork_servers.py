@@ -32,8 +32,8 @@ def start(query: dict[str, str]) -> dict[str, object]:
         finally:
             os._exit(0)
     os.close(write)
-    with open(read) as said:
-        line = said.readline()
+    with open(read) as output:
+        line = output.readline()
     return {"process": process, "said": line}
 
 

@@ -90,8 +90,8 @@ class Page:
         try:
             return waiting.until(lambda _: condition())
         except TimeoutException:
-            said = f"{self.text('#status-message')!r}, {self.browser.get_log('browser')}"
-            raise AssertionError(f"{what}: did not come about; the status line says {said}") from None
+            status = f"{self.text('#status-message')!r}, {self.browser.get_log('browser')}"
+            raise AssertionError(f"{what}: did not come about; the status line says {status}") from None
 
     def all(self, selector: str) -> list[Any]:
         return self.browser.find_elements("css selector", selector)
@@ -117,11 +117,11 @@ class Page:
         """Press the first element that holds a text; a panel may be drawn anew meanwhile."""
 
         def clicked() -> bool:
-            found = [each for each in self.all(selector) if text is None or text in each.text]
-            if found:
-                self.browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", found[0])
-                found[0].click()
-            return bool(found)
+            matches = [each for each in self.all(selector) if text is None or text in each.text]
+            if matches:
+                self.browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", matches[0])
+                matches[0].click()
+            return bool(matches)
 
         self.wait(clicked, f"{selector} with {text} is pressed")
 
@@ -159,6 +159,8 @@ class Page:
 
         self.press("/")
         self.press(node, Keys.ENTER)
+        closed = "return document.getElementById('search').value === ''"  # the search is done and has lost the focus
+        self.wait(lambda: self.browser.execute_script(closed), f"the search for {node} is done")
         self.wait(lambda: self.text("#card-name") == node and node in self.text("#question"), f"{node} is shown")
 
     def console(self) -> list[str]:

@@ -42,13 +42,13 @@ class Client:
     def send(
         self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None, raw: bytes | None = None
     ) -> Answer:
-        given = {} if self.token is None else {"Authorization": f"Bearer {self.token}"}
+        authorization = {} if self.token is None else {"Authorization": f"Bearer {self.token}"}
         content = raw if raw is not None else None if body is None else json.dumps(body).encode()
         if content is not None:
-            given["Content-Type"] = "application/json"
+            authorization["Content-Type"] = "application/json"
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
         try:
-            connection.request(method, path, content, given | (headers or {}))
+            connection.request(method, path, content, authorization | (headers or {}))
             answer = connection.getresponse()
             return Answer(answer.status, {k.lower(): v for k, v in answer.getheaders()}, answer.read())
         finally:
@@ -110,11 +110,11 @@ class Servers:
             json.dumps({"folder": str(folder), "token_file": str(self.token_file), **query}) + "\n"
         )
         self._driver.stdin.flush()
-        said = json.loads(self._driver.stdout.readline())
-        port = re.search(r":(\d+)/", said["said"])
-        assert port, said
-        self.started.append(said["process"])
-        return Client(int(port.group(1)), said["process"])
+        started = json.loads(self._driver.stdout.readline())
+        port = re.search(r":(\d+)/", started["said"])
+        assert port, started
+        self.started.append(started["process"])
+        return Client(int(port.group(1)), started["process"])
 
     def close(self) -> None:
         for process in self.started:

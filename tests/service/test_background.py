@@ -15,10 +15,10 @@ def snapshot_of(version: int) -> Any:
 
 def until(met: Callable[[], Any]) -> Any:
     end = time.monotonic() + 10
-    while not (found := met()):
+    while not (value := met()):
         assert time.monotonic() < end
         time.sleep(0.01)
-    return found
+    return value
 
 
 def test_a_question_is_answered_for_each_version() -> None:

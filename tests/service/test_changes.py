@@ -18,9 +18,9 @@ def test_what_became_of_names() -> None:
     merge = {"what": "merge", "from": "e", "into": "a"}
     assert gone_classes(changes(FIT, LEARN)) == {}
     assert gone_classes(changes(FIT, LEARN, rename)) == {"d": "is called 'e' since version 3"}
-    found = gone_classes(changes(FIT, LEARN, rename, merge, {"what": "retire", "class": "b"}))
-    assert found["e"] == "was merged into 'a' in version 4"
-    assert found["b"] == "was retired in version 5"
+    gone = gone_classes(changes(FIT, LEARN, rename, merge, {"what": "retire", "class": "b"}))
+    assert gone["e"] == "was merged into 'a' in version 4"
+    assert gone["b"] == "was retired in version 5"
     assert sessions_of(changes(FIT, LEARN, rename)) == {"d": 2, "e": 2}
     unlearn = {"what": "unlearn", "nodes": [1], "retired": ["d"]}
     assert "lost its last label" in gone_classes(changes(FIT, LEARN, unlearn))["d"]
@@ -51,6 +51,6 @@ def test_old_keys_are_forgotten() -> None:
         log.add({"version": number, "when": "", **LEARN, "request": {"key": f"k{number}", "hash": "h"}})
     log.add({"version": 4, "when": "", **LEARN, "request": "nonsense"})
     assert log.completed.get("k1") is None
-    known = log.completed.get("k3")
-    assert known is not None
-    assert (known.fingerprint, known.answer["version"]) == ("h", 3)
+    completed = log.completed.get("k3")
+    assert completed is not None
+    assert (completed.fingerprint, completed.answer["version"]) == ("h", 3)

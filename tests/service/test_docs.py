@@ -24,13 +24,13 @@ def test_the_client_of_the_page(server: Client, free: list[str]) -> None:
 
 
 def test_errors_and_the_token_are_described(shared: Client) -> None:
-    found = shared.get("/openapi.json").json
-    assert "HTTPValidationError" not in str(found)
-    schemas = found["components"]["schemas"]
+    description = shared.get("/openapi.json").json
+    assert "HTTPValidationError" not in str(description)
+    schemas = description["components"]["schemas"]
     assert schemas["Problem"]["required"] == ["type", "title", "status", "detail"]
-    assert set(re.findall(r"#/components/schemas/(\w+)", str(found))) <= schemas.keys()
-    assert found["components"]["securitySchemes"] == {"token": {"type": "http", "scheme": "bearer"}}
-    for path, methods in found["paths"].items():
+    assert set(re.findall(r"#/components/schemas/(\w+)", str(description))) <= schemas.keys()
+    assert description["components"]["securitySchemes"] == {"token": {"type": "http", "scheme": "bearer"}}
+    for path, methods in description["paths"].items():
         for method, route in methods.items():
             assert list(route["responses"]["422"]["content"]) == ["application/problem+json"], path
             asks = method == "get" or path.endswith(("/predictions", "/spread", "/infer"))

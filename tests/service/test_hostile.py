@@ -26,14 +26,14 @@ def problem(answer: Answer, status: int) -> None:
 
 @pytest.mark.parametrize("token", [None, "", "wrong", "token-of-the-tests-012345678", "é" * 30])
 def test_a_change_needs_the_token(shared: Client, token: str | None) -> None:
-    given = {} if token is None else {"Authorization": f"Bearer {token}".encode().decode("latin-1")}
+    headers = {} if token is None else {"Authorization": f"Bearer {token}".encode().decode("latin-1")}
     client = Client(shared.port, token=None)
     for method, path in (
         ("POST", "/v1/labels"), ("DELETE", "/v1/labels"), ("POST", "/v1/nodes"), ("POST", "/v1/edges"),
         ("PATCH", "/v1/classes/class-00"), ("DELETE", "/v1/classes/class-00"), ("POST", "/v1/classes/class-00/merge"),
         ("POST", "/v1/versions/1/rollback"), ("POST", "/v1/groups/1/name"), ("PUT", "/anything"),
     ):  # fmt: skip
-        answer = client.send(method, path, headers=given, raw=TEACH)
+        answer = client.send(method, path, headers=headers, raw=TEACH)
         problem(answer, 401)
         assert "www-authenticate" in answer.headers
     assert client.node("n20").status == 200, "reading needs none on this machine"
@@ -41,15 +41,15 @@ def test_a_change_needs_the_token(shared: Client, token: str | None) -> None:
 
 
 def test_reading_needs_it_too_where_others_can_connect(servers: Servers, folder: Path) -> None:
-    known = servers.start(folder, host="0.0.0.0")
-    stranger = Client(known.port, token=None)
+    client = servers.start(folder, host="0.0.0.0")
+    stranger = Client(client.port, token=None)
     for path in ("/v1/model", "/v1/nodes/n20", "/metrics", "/openapi.json", "/v1/nodes?q=a", "/nothing"):
         problem(stranger.get(path), 401)
     problem(stranger.send("POST", "/v1/predictions", {"ids": ["n20"]}), 401)
     assert stranger.get("/healthz").status == 200
     assert stranger.get("/").status != 401, "the page asks for the token itself"
-    assert known.get("/v1/model").status == 200
-    problem(known.get("/v1/model", Host="evil.example"), 421)
+    assert client.get("/v1/model").status == 200
+    problem(client.get("/v1/model", Host="evil.example"), 421)
 
 
 @pytest.mark.parametrize(
@@ -112,16 +112,16 @@ def test_bodies_that_are_too_large(shared: Client) -> None:
         "Content-Type: application/json\r\n"
     ).encode()
     piece = b"10000\r\n" + b" " * 0x10000 + b"\r\n"
-    found = shared.plain(head + b"Transfer-Encoding: chunked\r\n\r\n" + piece * 17 + b"0\r\n\r\n")
-    assert b" 413 " in found.splitlines()[0]
+    answer = shared.plain(head + b"Transfer-Encoding: chunked\r\n\r\n" + piece * 17 + b"0\r\n\r\n")
+    assert b" 413 " in answer.splitlines()[0]
     both = head + b"Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n"
-    found = shared.plain(both + b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
-    assert b" 400 " in found.splitlines()[0]
-    assert b"connection: close" in found.lower()
-    assert found.count(b"HTTP/1.1 ") == 1, "nothing behind it is answered"
+    answer = shared.plain(both + b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+    assert b" 400 " in answer.splitlines()[0]
+    assert b"connection: close" in answer.lower()
+    assert answer.count(b"HTTP/1.1 ") == 1, "nothing behind it is answered"
     for length in (b"99999999999999999999", b"-1", b"1e3", b"0x10"):
-        found = shared.plain(head + b"Content-Length: " + length + b"\r\n\r\n")
-        assert found.split(b" ")[1] in (b"413", b"400")
+        answer = shared.plain(head + b"Content-Length: " + length + b"\r\n\r\n")
+        assert answer.split(b" ")[1] in (b"413", b"400")
 
 
 @pytest.mark.parametrize(
@@ -185,7 +185,7 @@ def test_addresses_that_are_no_text(shared: Client) -> None:
     assert shared.get("/v1/nodes/n20?limit=%zz").status == 200
     assert b" 400 " in shared.plain(b"\x00\x01\x02\r\n\r\n").splitlines()[0]
     try:
-        found = shared.plain(b"GET /v1/model HTTP/1.1\r\nHost: localhost\r\nX: " + b"a" * 200_000 + b"\r\n\r\n")
+        reply = shared.plain(b"GET /v1/model HTTP/1.1\r\nHost: localhost\r\nX: " + b"a" * 200_000 + b"\r\n\r\n")
     except ConnectionError:  # refused while it was still being sent
-        found = b""
-    assert not found or found.split(b" ")[1] in (b"400", b"431")
+        reply = b""
+    assert not reply or reply.split(b" ")[1] in (b"400", b"431")

@@ -40,8 +40,8 @@ def test_numbers_go_in_and_come_out(client: Client, whole_folder: Path) -> None:
     graph, _ = load_dataset(NAME)
     assert names(client) == [*range(10, 16), str(LARGE)], "what a client would round travels as a text"
     ids = model.node_ids_[:20].tolist()
-    found = client.send("POST", "/v1/predictions", {"ids": ids}).json["classes"]
-    assert found == [str(label) if label == LARGE else label for label in model.predict(ids).tolist()]
+    classes = client.send("POST", "/v1/predictions", {"ids": ids}).json["classes"]
+    assert classes == [str(label) if label == LARGE else label for label in model.predict(ids).tolist()]
     free = [int(node) for node in graph.node_ids[graph.labels == 6]]
     taught = client.send("POST", "/v1/labels", {"labels": [{"id": node, "class": 16} for node in free[:3]]})
     assert taught.status == 200, taught.json

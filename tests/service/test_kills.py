@@ -75,9 +75,9 @@ def kill_under_load(servers: Servers, folder: Path, free: list[str], kills: int)
     version = server.get("/v1/model").json["version"]
     for teacher in teachers:
         for step in range(teacher.step):
-            known = teacher.acknowledged.get(f"{teacher.name}-{step}")
-            if known is not None:
-                assert teacher.send(server, step) == known, "a retry gives the first answer"
+            acknowledged = teacher.acknowledged.get(f"{teacher.name}-{step}")
+            if acknowledged is not None:
+                assert teacher.send(server, step) == acknowledged, "a retry gives the first answer"
     assert server.get("/v1/model").json["version"] == version, "and does nothing"
     # The one request of each teacher that got no answer, which may have been carried out.
     for teacher in teachers:

@@ -19,11 +19,11 @@ def ready(server: Client, path: str) -> dict[str, Any]:
 
 def test_suggestions_and_the_basket(shared: Client, fitted_folder: Path, free: list[str]) -> None:
     model = GraphClassifier.load(fitted_folder)
-    found = ready(shared, "/v1/suggestions?budget=4&strategy=typical")
+    listed = ready(shared, "/v1/suggestions?budget=4&strategy=typical")
     expected = model.suggest(4, strategy="typical")
-    assert [each["id"] for each in found["suggestions"]] == [str(each.node) for each in expected]
-    assert [each["why"] for each in found["suggestions"]] == [each.why for each in expected]
-    assert found["version"] == 1
+    assert [each["id"] for each in listed["suggestions"]] == [str(each.node) for each in expected]
+    assert [each["why"] for each in listed["suggestions"]] == [each.why for each in expected]
+    assert listed["version"] == 1
     answer = shared.send("POST", "/v1/spread", {"ids": free[:4]}).json
     spread = model.spread(free[:4])
     assert (answer["spread"], answer["alike"], answer["say"]) == (spread.value, spread.alike, spread.say)
@@ -40,8 +40,8 @@ def test_a_strategy_that_is_none(shared: Client) -> None:
 def test_a_group_is_named(server: Client, fitted_folder: Path) -> None:
     groups = GraphClassifier.load(fitted_folder).groups(3)
     assert groups
-    found = ready(server, "/v1/groups?count=3")["groups"]
-    assert [each["nodes"] for each in found] == [[str(node) for node in each.nodes] for each in groups]
+    ready_groups = ready(server, "/v1/groups?count=3")["groups"]
+    assert [each["nodes"] for each in ready_groups] == [[str(node) for node in each.nodes] for each in groups]
     path, body = "/v1/groups/1/name", {"name": "named", "version": 1, "count": 3, "by": "ann"}
     assert server.send("POST", "/v1/groups/99/name", body).status == 404
     assert server.send("POST", path, {**body, "version": 7}).status == 412

@@ -28,10 +28,10 @@ class Both:
 
     def same(self, method: str, path: str, body: Any = None) -> Any:
         """The answer that both give."""
-        expected, found = (ready(each, method, path, body) for each in (self.memory, self.disk))
-        assert found.status == expected.status, found.content
-        assert_close(expected.json, found.json, path)
-        return found.json
+        expected, actual = (ready(each, method, path, body) for each in (self.memory, self.disk))
+        assert actual.status == expected.status, actual.content
+        assert_close(expected.json, actual.json, path)
+        return actual.json
 
 
 def ready(client: Client, method: str, path: str, body: Any) -> Answer:
@@ -44,24 +44,24 @@ def ready(client: Client, method: str, path: str, body: Any) -> Answer:
         time.sleep(0.05)
 
 
-def assert_close(expected: Any, found: Any, where: str) -> None:
+def assert_close(expected: Any, actual: Any, where: str) -> None:
     """The same JSON but for times; numbers may differ by rounding.
 
     The history of a model on disk has no accuracy: a change is written before the pass that measures it.
     """
-    assert type(found) is type(expected), where
+    assert type(actual) is type(expected), where
     if isinstance(expected, dict):
-        assert found.keys() | {"accuracy"} == expected.keys() | {"accuracy"}, where
+        assert actual.keys() | {"accuracy"} == expected.keys() | {"accuracy"}, where
         for key in expected.keys() - {"when", "changed_at", "accuracy"}:
-            assert_close(expected[key], found[key], f"{where}.{key}")
+            assert_close(expected[key], actual[key], f"{where}.{key}")
     elif isinstance(expected, list):
-        assert len(found) == len(expected), where
-        for place, (one, other) in enumerate(zip(expected, found, strict=True)):
+        assert len(actual) == len(expected), where
+        for place, (one, other) in enumerate(zip(expected, actual, strict=True)):
             assert_close(one, other, f"{where}[{place}]")
     elif isinstance(expected, float):
-        assert found == pytest.approx(expected, abs=CLOSE), where
+        assert actual == pytest.approx(expected, abs=CLOSE), where
     else:
-        assert found == expected, where
+        assert actual == expected, where
 
 
 @pytest.fixture(scope="module")
@@ -93,8 +93,8 @@ def test_reads(both: Both, graph: Graph, free: list[str]) -> None:
     for node in ("n20", free[0], "ü–ナ"):
         assert both.disk.node(node).json["features"]
         for what in ("", "/neighbours?limit=20", "/explanation"):
-            expected, found = (each.node(node, what).json for each in (both.memory, both.disk))
-            assert_close(expected, found, f"{node}{what}")
+            expected, actual = (each.node(node, what).json for each in (both.memory, both.disk))
+            assert_close(expected, actual, f"{node}{what}")
     both.same("POST", "/v1/predictions", {"ids": ["n20", *free[:30]]})
     both.same("POST", "/v1/spread", {"ids": free[:5]})
     infer = {"inputs": [{"name": "ids", "datatype": "BYTES", "shape": [2], "data": ["n20", free[0]]}]}
@@ -164,12 +164,12 @@ def test_a_version_of_another_process_is_followed(both: Both, tmp_path: Path, fr
 def page(browser: Any, models: Path, tmp_path: Path) -> Iterator[Page]:
     place = Path(shutil.copytree(models, tmp_path / "both"))
     with serving(place / "disk") as served:
-        found = Page(browser, served)
+        opened = Page(browser, served)
         browser.get("about:blank")
-        found.console()
-        found.open()
-        yield found
-        assert found.console() == []
+        opened.console()
+        opened.open()
+        yield opened
+        assert opened.console() == []
         browser.get("about:blank")
 
 

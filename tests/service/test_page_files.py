@@ -71,19 +71,19 @@ def test_modules_do_not_import_in_a_circle() -> None:
 def test_every_field_and_panel_has_a_name() -> None:
     elements = page().elements
     labelled = {attributes.get("for") for tag, attributes in elements if tag == "label"}
-    known = {attributes.get("id") for _, attributes in elements}
+    ids = {attributes.get("id") for _, attributes in elements}
     for tag, attributes in elements:
         if tag == "input":
             assert attributes["id"] in labelled
         if tag == "section":
-            assert attributes["aria-labelledby"] in known
+            assert attributes["aria-labelledby"] in ids
 
 
 def palettes() -> list[dict[str, str]]:
     """The colours of light and of dark."""
     blocks = re.findall(r":root \{(.*?)\}", (STATIC / "page.css").read_text(), re.DOTALL)
-    found = [dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6});", block)) for block in blocks]
-    return [each for each in found if "ground" in each]
+    colours = [dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6});", block)) for block in blocks]
+    return [each for each in colours if "ground" in each]
 
 
 def luminance(colour: str) -> float:

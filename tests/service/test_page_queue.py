@@ -32,29 +32,29 @@ def many(truth: Graph, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ser
         labels[np.flatnonzero(labels == number)[:2]] = -1
     folder = tmp_path_factory.mktemp("many") / "model"
     GraphClassifier("sgc-ridge").fit(replace(truth, labels=labels), hide_classes=HIDDEN).save(folder)
-    with serving(folder) as found:
-        yield found
+    with serving(folder) as service:
+        yield service
 
 
 @pytest.fixture
 def page(browser: Any, many: Served) -> Iterator[Page]:
     if many.ask("GET", "/v1/model")["version"] != 1:
         many.ask("POST", "/v1/versions/1/rollback")
-    found = Page(browser, many)
-    found.open(1440)
+    opened = Page(browser, many)
+    opened.open(1440)
     browser.execute_script("sessionStorage.removeItem('graphfcl.class-keys')")
-    found.open(1440)
-    yield found
-    assert [each for each in found.console() if "412" not in each] == []
+    opened.open(1440)
+    yield opened
+    assert [each for each in opened.console() if "412" not in each] == []
     browser.get("about:blank")  # the server of this module ends before the browser
 
 
 def unlabelled(page: Page) -> list[str]:
     """All nodes without a label, as the service counts them."""
-    found: list[str] = []
-    while nodes := page.served.ask("GET", f"/v1/queue?limit=150&offset={len(found)}")["nodes"]:
-        found += [each["id"] for each in nodes]
-    return found
+    ids: list[str] = []
+    while nodes := page.served.ask("GET", f"/v1/queue?limit=150&offset={len(ids)}")["nodes"]:
+        ids += [each["id"] for each in nodes]
+    return ids
 
 
 def teach(page: Page, labels: dict[str, str]) -> int:

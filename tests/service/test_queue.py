@@ -49,13 +49,13 @@ def looped_order(
         return ordered[0] - ordered[1]
 
     waiting = [sorted(rows, key=margin) for rows in of_class.values()]
-    known: list[int] = []
+    sure: list[int] = []
     while any(waiting):
-        known += sorted((rows.pop(0) for rows in waiting if rows), key=margin)
+        sure += sorted((rows.pop(0) for rows in waiting if rows), key=margin)
     order: list[int] = []
-    while first or known:
-        order += first[:1] + known[:1]
-        first, known = first[1:], known[1:]
+    while first or sure:
+        order += first[:1] + sure[:1]
+        first, sure = first[1:], sure[1:]
     return order
 
 
@@ -65,9 +65,9 @@ def test_the_order_is_that_of_a_plain_loop(share: float) -> None:
     probabilities = random.dirichlet(np.full(5, 0.3), 80)
     scores, free = random.random(80), np.sort(random.permutation(80)[:60])
     unknown, chosen = scores > 1 - share, random.permutation(free)[:9]
-    found = mixed_order(free, chosen, probabilities, scores, unknown).tolist()
-    assert found == looped_order(free.tolist(), chosen.tolist(), probabilities, scores, unknown)
-    assert sorted(found) == free.tolist()
+    order = mixed_order(free, chosen, probabilities, scores, unknown).tolist()
+    assert order == looped_order(free.tolist(), chosen.tolist(), probabilities, scores, unknown)
+    assert sorted(order) == free.tolist()
 
 
 def test_an_order_of_nothing_and_of_one_class() -> None:
@@ -95,14 +95,14 @@ def whole_queue(server: Client, *, computed: bool = True) -> dict[str, Any]:
 def test_the_queue_holds_every_node_without_a_label_once(server: Client, partly_labelled: Path) -> None:
     model = GraphClassifier.load(partly_labelled)
     labelled = set(model.label_columns()["node"].tolist())
-    found = whole_queue(server)
-    ids = [each["id"] for each in found["nodes"]]
+    queue = whole_queue(server)
+    ids = [each["id"] for each in queue["nodes"]]
     assert sorted(ids) == sorted(set(model.node_ids_.tolist()) - labelled)
-    assert found["unlabelled"] == len(ids) > 2 * PAGE
-    assert found["order_version"] == found["version"] == 1
-    known = [each["classes"][0]["name"] for each in found["nodes"][:20] if not each["unknown"]]
-    assert set(known) == set(model.classes_), "known classes are asked about"
-    assert 5 <= len(known) <= 15, "and so are nodes that look unknown"
+    assert queue["unlabelled"] == len(ids) > 2 * PAGE
+    assert queue["order_version"] == queue["version"] == 1
+    predicted = [each["classes"][0]["name"] for each in queue["nodes"][:20] if not each["unknown"]]
+    assert set(predicted) == set(model.classes_), "known classes are asked about"
+    assert 5 <= len(predicted) <= 15, "and so are nodes that look unknown"
     assert server.get("/v1/queue?limit=151").status == 413
     assert server.get("/v1/queue?offset=-1").status == 422
     assert server.get(f"/v1/queue?offset={len(ids)}").json["nodes"] == []

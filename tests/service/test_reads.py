@@ -49,19 +49,19 @@ def test_features_are_the_largest_ones(shared: Client, graph: Graph, model: Grap
     row = graph.node_ids.tolist().index("n20")
     values = np.asarray(model.graph_.visible.loaded().features[[row]].todense()).ravel()
     card = shared.node("n20").json
-    said = {each["name"]: each["value"] for each in card["features"]}
-    assert len(said) == min(20, np.count_nonzero(values))
-    for name, value in said.items():
+    listed = {each["name"]: each["value"] for each in card["features"]}
+    assert len(listed) == min(20, np.count_nonzero(values))
+    for name, value in listed.items():
         assert value == pytest.approx(values[int(name.removeprefix("feature_"))])
-    left = [value for column, value in enumerate(values) if f"feature_{column}" not in said]
-    assert min(map(abs, said.values())) >= max(map(abs, left))
+    left = [value for column, value in enumerate(values) if f"feature_{column}" not in listed]
+    assert min(map(abs, listed.values())) >= max(map(abs, left))
 
 
 def test_neighbours_are_those_of_the_graph(shared: Client, graph: Graph) -> None:
     ids = graph.node_ids.tolist()
     adjacency = graph.adjacency.toarray() != 0
     start = int(np.flatnonzero(adjacency.sum(axis=1) == 5)[-1])
-    found = shared.node(ids[start], "/neighbours?limit=30").json
+    card = shared.node(ids[start], "/neighbours?limit=30").json
     far, queue = {start: 0}, deque([start])
     while queue:
         here = queue.popleft()
@@ -69,37 +69,37 @@ def test_neighbours_are_those_of_the_graph(shared: Client, graph: Graph) -> None
             if there not in far:
                 far[there] = far[here] + 1
                 queue.append(there)
-    rows = [ids.index(each["id"]) for each in found["nodes"]]
+    rows = [ids.index(each["id"]) for each in card["nodes"]]
     assert len(set(rows)) == len(rows) == 30
-    assert [each["hops"] for each in found["nodes"]] == [far[row] for row in rows]
+    assert [each["hops"] for each in card["nodes"]] == [far[row] for row in rows]
     first = [row for row, hops in far.items() if hops == 1]
     assert set(first) <= set(rows)
     expected = {(i, j) for i, a in enumerate(rows) for j, b in enumerate(rows) if i < j and adjacency[a, b]}
-    assert {tuple(edge) for edge in found["edges"]} == expected
-    places = np.array([[each["x"], each["y"]] for each in found["nodes"]])
+    assert {tuple(edge) for edge in card["edges"]} == expected
+    places = np.array([[each["x"], each["y"]] for each in card["nodes"]])
     assert np.abs(places).max() <= 1
     assert np.linalg.norm(places[:, None] - places[None] + 9 * np.eye(30)[:, :, None], axis=2).min() > 1e-3
 
 
 def test_unknown_neighbours_are_called_so(shared: Client, model: GraphClassifier, free: list[str]) -> None:
-    found = shared.node(free[0], "/neighbours?limit=40").json["nodes"]
-    expected = model.prediction_columns([each["id"] for each in found])["unknown"].tolist()
-    assert [each["unknown"] for each in found] == expected
+    nodes = shared.node(free[0], "/neighbours?limit=40").json["nodes"]
+    expected = model.prediction_columns([each["id"] for each in nodes])["unknown"].tolist()
+    assert [each["unknown"] for each in nodes] == expected
     assert {True, False} <= set(expected)
-    said = shared.node(found[expected.index(True)]["id"], "/explanation").json["summary"][0]
-    assert said.startswith("It looks like none of the known classes; the likeliest of them is ")
+    sentence = shared.node(nodes[expected.index(True)]["id"], "/explanation").json["summary"][0]
+    assert sentence.startswith("It looks like none of the known classes; the likeliest of them is ")
 
 
 def test_search_puts_exact_ids_first(shared: Client) -> None:
-    def found(text: str, limit: int = 20) -> list[str]:
+    def search(text: str, limit: int = 20) -> list[str]:
         return [each["id"] for each in shared.get(f"/v1/nodes?q={text}&limit={limit}").json["nodes"]]
 
-    assert found("N20", 3) == ["n20", "n200", "n201"]
-    assert found("%3Cimg") == ["<img src=x onerror=alert(1)>"]
-    assert found("nosuch") == []
-    assert found("29") == ["n29", "n129", "n229", *(f"n{number}" for number in range(290, 300))]
-    assert len(found("", 7)) == 7
-    assert found("n20%0An21") == []
+    assert search("N20", 3) == ["n20", "n200", "n201"]
+    assert search("%3Cimg") == ["<img src=x onerror=alert(1)>"]
+    assert search("nosuch") == []
+    assert search("29") == ["n29", "n129", "n229", *(f"n{number}" for number in range(290, 300))]
+    assert len(search("", 7)) == 7
+    assert search("n20%0An21") == []
 
 
 def test_predictions_in_columns(shared: Client, model: GraphClassifier) -> None:
@@ -126,18 +126,18 @@ def test_an_explanation_counts_the_nodes_next_to_it(shared: Client, model: Graph
     seen = set()
     for row, node in enumerate(graph.node_ids.tolist()):
         near = [label.get(graph.node_ids[end]) for end in graph.adjacency[[row]].indices.tolist()]
-        known = [name for name in near if name is not None]
-        kind = (min(len(near), 2), min(len(known), 2))
+        labels = [name for name in near if name is not None]
+        kind = (min(len(near), 2), min(len(labels), 2))
         if kind in seen or node in HOSTILE:
             continue
         seen.add(kind)
         expected = {
             (0, 0): "It has no edge.",
             (1, 0): "The only node next to it has no label.",
-            (1, 1): f"The only node next to it is labelled {known[0] if known else None!r}.",
+            (1, 1): f"The only node next to it is labelled {labels[0] if labels else None!r}.",
             (2, 0): f"None of the {len(near)} nodes next to it has a label.",
-            (2, 1): f"Of the {len(near)} nodes next to it 1 has a label, {known[0] if known else None!r}.",
-            (2, 2): f"Of the {len(near)} nodes next to it {len(known)} have a label, most often ",
+            (2, 1): f"Of the {len(near)} nodes next to it 1 has a label, {labels[0] if labels else None!r}.",
+            (2, 2): f"Of the {len(near)} nodes next to it {len(labels)} have a label, most often ",
         }[kind]
         assert any(sentence.startswith(expected) for sentence in shared.node(node, "/explanation").json["summary"])
     assert {(1, 1), (2, 1), (2, 2)} <= seen

@@ -10,12 +10,12 @@ ids = st.lists(st.text(alphabet="abAB .%İß", min_size=1, max_size=6), min_size
 
 
 @given(ids, st.text(alphabet="abAB .%İß", max_size=3), st.integers(1, 8))
-def test_search(listed: list[str], asked: str, limit: int) -> None:
-    wanted = asked.strip().lower()
+def test_search(listed: list[str], query: str, limit: int) -> None:
+    wanted = query.strip().lower()
     expected: list[int] = []
     tests = (lambda text: text == wanted, lambda text: text.startswith(wanted), lambda text: wanted in text)
     for fits in tests:
         expected += [row for row, text in enumerate(listed) if fits(text.lower()) and row not in expected]
     if not wanted:
         expected = list(range(len(listed)))
-    assert IdSearch.of(text_array(listed)).search(asked, limit) == expected[:limit]
+    assert IdSearch.of(text_array(listed)).search(query, limit) == expected[:limit]

@@ -23,9 +23,9 @@ def test_serve_and_stop_in_the_middle_of_a_change(folder: Path, free: list[str])
         assert process.stdout is not None
         assert process.stderr is not None
         line = process.stdout.readline()
-        found = re.fullmatch(r"Serving .* at http://127\.0\.0\.1:(\d+)/#token=([\w-]{43})\n", line)
-        assert found, line
-        client = Client(int(found.group(1)), process.pid, found.group(2))
+        match = re.fullmatch(r"Serving .* at http://127\.0\.0\.1:(\d+)/#token=([\w-]{43})\n", line)
+        assert match, line
+        client = Client(int(match.group(1)), process.pid, match.group(2))
         assert Client(client.port, token=None).teach("x", free[:1]).status == 401
         answers: list[int] = []
         changing = threading.Thread(target=lambda: answers.append(client.teach("x", free[:1]).json["version"]))

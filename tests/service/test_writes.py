@@ -57,10 +57,14 @@ def test_classes_are_renamed_merged_and_retired(server: Client, free: list[str])
     assert server.send("DELETE", "/v1/classes/class-00").status == 200
     names = [each["name"] for each in server.get("/v1/classes").json["classes"]]
     assert not {"one/two", "%", "class-00"} & set(names)
-    for name, said in (("one/two", "is called '%'"), ("%", "was merged into 'class-01'"), ("class-00", "was retired")):
+    for name, text in (
+        ("one/two", "is called '%'"),
+        ("%", "was merged into 'class-01'"),
+        ("class-00", "was retired"),
+    ):
         refused = server.teach(name, free[4:5])
         assert refused.status == 409, name
-        assert said in refused.json["detail"]
+        assert text in refused.json["detail"]
         assert "again" in refused.json["detail"]
     assert server.send("DELETE", "/v1/classes/class-00").status == 409
     assert server.get("/v1/model").json["version"] == 5
@@ -118,10 +122,10 @@ def test_what_no_version_can_hold(folder: Path, free: list[str], monkeypatch: py
     def apply(model: GraphClassifier, _: Snapshot) -> None:
         model.learn({"x": free[:2]})
 
-    with pytest.raises(Problem) as found:
+    with pytest.raises(Problem) as caught:
         writer.change(ChangeRequest("hash"), apply)
-    assert (found.value.status, writer.trouble) == (422, None)
-    assert "cannot be kept" in found.value.detail
+    assert (caught.value.status, writer.trouble) == (422, None)
+    assert "cannot be kept" in caught.value.detail
     assert ModelFolder(folder).current() == 1
 
 
@@ -146,11 +150,11 @@ def test_bad_changes_change_nothing(server: Client, folder: Path, free: list[str
         (server.teach("x", free[:1], {"Idempotency-Key": "k" * 201}), 422, "key"),
         (server.send("POST", "/v1/predictions", {"ids": ["n20"] * 1001}), 413, "1,000"),
     ]
-    for answer, status, said in cases:
+    for answer, status, message in cases:
         assert answer.status == status, answer.content
         assert answer.headers["content-type"] == "application/problem+json"
         assert answer.json["status"] == status
-        assert said in answer.json["detail"]
+        assert message in answer.json["detail"]
     assert server.teach(other, [node], {"If-Match": '"1"'}, on_conflict="replace").status == 200
     assert ModelFolder(folder).current() == 2
 
