@@ -12,7 +12,7 @@ SHOWN = 60  # characters of a user's text that a message shows
 
 def printable(text: str) -> str:
     """The same text, with an escape such as ``\\x1b`` for each control character."""
-    return CONTROL.sub(lambda match: _escape(match.group()), text)
+    return CONTROL.sub(lambda match: match.group().encode("unicode_escape").decode("ascii"), text)
 
 
 def printable_json(text: str) -> str:
@@ -36,10 +36,6 @@ def counted(number: int, one: str) -> str:
     """So many of something, as in `1 node` and `2,000 classes`. one: the English word for a single one."""
     many = f"{one}es" if one.endswith("s") else f"{one}s"
     return f"{number:,} {one if number == 1 else many}"
-
-
-def _escape(character: str) -> str:
-    return character.encode("unicode_escape").decode("ascii")
 
 
 class GraphfclError(Exception):

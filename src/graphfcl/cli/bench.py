@@ -100,7 +100,8 @@ def bench(
     count = work.jobs or (min(8, usable_cores()) if on.startswith("cuda") and here else 1)
     place = on if here else f"{on} of {tasks.backend}"
     print(f"{grid.name}: {len(grid.cells)} cells, {count} at a time on {place}, in {work.out}")
-    with GridDisplay(len(grid.cells)) as display:
+    display = GridDisplay(len(grid.cells))
+    with display.bars:
         status = experiments.run_grid(
             grid,
             work.out,
@@ -275,13 +276,6 @@ class GridDisplay:
             refresh_per_second=2,
         )
         self.task = self.bars.add_task("grid", total=total, figures="starting")
-
-    def __enter__(self) -> "GridDisplay":
-        self.bars.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.bars.stop()
 
     def show(self, status: "experiments.GridStatus") -> None:
         left = "" if status.seconds_left is None else f", about {_duration(status.seconds_left)} left"

@@ -72,9 +72,7 @@ CHANGES = ("fit", "learn", "grow", "shrink", "rollback", "unlearn", "rename", "m
 JSON_KEYS: Mapping[str, str] = {
     **dict.fromkeys(CHANGES, CHANGED),
     "data list": "data_folder, and graphs (a list with name, files, default_stream and title).",
-    "data show": (
-        "name, title, nodes, edges, features, classes, class_sizes, notes, sha256 (digest for a graph folder) and more."
-    ),
+    "data show": "name, title, nodes, edges, features, classes, class_sizes, notes, sha256 or digest, and more.",
     "data import": "folder, name, nodes, edges, classes, bytes, digest, notes.",
     "stream": (
         "graph, seed, protocol, protocol_hash, base, pseudo_novel, held_out, sessions and out; with --verify: "
@@ -93,10 +91,7 @@ JSON_KEYS: Mapping[str, str] = {
     "erase": "model, version, nodes, labels, versions, remembering, seen, trained, in_graph_folder, remains.",
     "suggest": "a list of nodes, each with node, reason, why, classes, unknown and unknown_score.",
     "groups": "a list of groups; with --name: the same as `learn --json`.",
-    "info": (
-        "version, sha256, graphfcl, method, settings, data, accuracy, class_table, bytes_on_disk, signs, refit_due, "
-        "and more."
-    ),
+    "info": "version, sha256, method, settings, data, accuracy, class_table, bytes_on_disk, signs, refit_due and more.",
     "refit": "model, version, taken, why, before, after, nodes, classes.",
 }
 

@@ -97,14 +97,13 @@ def make_app(
     app.include_router(read_routes(service), dependencies=reading)
     app.include_router(write_routes(service), dependencies=[TOKEN])
     app.include_router(kserve_routes(service, Path(folder).resolve().name), dependencies=reading)
-    _health_routes(app, service)
-    _metrics_route(app, service, reading)
+    _health_routes(app, service, reading)
     _page_routes(app)
     _describe(app)
     return app
 
 
-def _health_routes(app: FastAPI, service: Service) -> None:
+def _health_routes(app: FastAPI, service: Service, reading: list[Any]) -> None:
     @app.get("/healthz", tags=["health"])
     async def healthz() -> Response:
         """Whether the process answers."""
@@ -125,8 +124,6 @@ def _health_routes(app: FastAPI, service: Service) -> None:
         """Whether the folder is whole."""
         return service.ready({"ready": True})
 
-
-def _metrics_route(app: FastAPI, service: Service, reading: list[Any]) -> None:
     @app.get("/metrics", tags=["health"], dependencies=reading)
     async def metrics() -> Response:
         """Metrics for Prometheus."""

@@ -25,7 +25,6 @@ def read_routes(service: Service) -> APIRouter:
     _model_routes(routes, service)
     _node_routes(routes, service)
     _label_next_routes(routes, service)
-    _queue_route(routes, service)
     return routes
 
 
@@ -144,8 +143,6 @@ def _label_next_routes(routes: APIRouter, service: Service) -> None:
         refuse_many(count, service.limits.groups, "groups")
         return _computed(service, ("groups", count), lambda snapshot: snapshot.model.groups(count), cards.group_cards)
 
-
-def _queue_route(routes: APIRouter, service: Service) -> None:
     @routes.get("/queue")
     def queue(limit: Limit = LISTED, offset: Annotated[int, Query(ge=0)] = 0) -> Response:
         """Nodes without a label, in the order in which to label them; ``unlabelled`` counts all of them.

@@ -7,18 +7,13 @@ import hmac
 import ipaddress
 import re
 import time
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Any
 from urllib.parse import urlsplit
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from graphfcl.service.metrics import Metrics
 from graphfcl.service.problems import Problem, problem_of
-
-Scope = dict[str, Any]
-Receive = Callable[[], Awaitable[dict[str, Any]]]
-Send = Callable[[dict[str, Any]], Awaitable[None]]
-App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 SAFE = ("GET", "HEAD", "OPTIONS")
@@ -83,7 +78,7 @@ class Rules:
 class Guard:
     """Refuses forbidden requests, counts all of them, and adds security headers for browsers."""
 
-    def __init__(self, app: App, rules: Rules, limits: Limits, metrics: Metrics) -> None:
+    def __init__(self, app: ASGIApp, rules: Rules, limits: Limits, metrics: Metrics) -> None:
         self._app, self._rules, self._limits, self._metrics = app, rules, limits, metrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -95,7 +90,7 @@ class Guard:
             return
         start, status, begun = time.perf_counter(), 500, False
 
-        async def answer(message: dict[str, Any]) -> None:
+        async def answer(message: Message) -> None:
             nonlocal status, begun
             if message["type"] == "http.response.start":
                 status, begun = message["status"], True
@@ -111,7 +106,7 @@ class Guard:
             if begun:
                 raise
             problem = problem_of(error)
-            await problem.response()(scope, receive, answer)  # type: ignore[arg-type]
+            await problem.response()(scope, receive, answer)
             if problem.status == 500:
                 raise
         finally:
@@ -198,9 +193,9 @@ class Guard:
             size, more = size + len(parts[-1]), message.get("more_body", False)
             if size > limit:
                 raise too_large
-        body: dict[str, Any] | None = {"type": "http.request", "body": b"".join(parts), "more_body": False}
+        body: Message | None = {"type": "http.request", "body": b"".join(parts), "more_body": False}
 
-        async def again() -> dict[str, Any]:
+        async def again() -> Message:
             nonlocal body
             if body is None:
                 return await receive()
