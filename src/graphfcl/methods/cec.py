@@ -28,7 +28,7 @@ from graphfcl.methods.shared.episodes import Episode, PseudoIncrementalSampler
 from graphfcl.methods.shared.heads import CosineHead, unit
 from graphfcl.methods.shared.parts import Part
 from graphfcl.methods.shared.prototype_network import PrototypeNetwork, class_means
-from graphfcl.methods.shared.supervised_training import SupervisedTraining, base_part
+from graphfcl.methods.shared.supervised_training import SupervisedTraining
 from graphfcl.methods.shared.training_state import copy_weights
 from graphfcl.nn import Encoder, GraphInputs, Linear
 from graphfcl.stream.sessions import BaseSession
@@ -128,7 +128,7 @@ class Cec(EpisodicLearner):
         if self.stage == Stage.PRE_TRAINED:
             self._enter(Stage.COSINE_HEAD, progress)
         if self.stage == Stage.COSINE_HEAD:
-            self.cosine_training.run(*base_part(base), inputs, self, progress)
+            self.cosine_training.run_base(base, inputs, self, progress)
             self.pretrained = copy_weights(self.network)
             self._enter(Stage.PREPARED, progress)
         super()._train(base, inputs, progress)

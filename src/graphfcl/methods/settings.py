@@ -3,6 +3,7 @@
 import ast
 import inspect
 import json
+import operator
 import textwrap
 import types
 from collections.abc import Sequence
@@ -61,7 +62,7 @@ def _limits(hint: Any) -> bool:
 
 def _check(name: str, value: Any, hint: Any) -> None:
     if get_origin(hint) is Annotated:
-        require_range(name, value, **hint.__metadata__[0]._asdict())
+        _require_range(name, value, hint.__metadata__[0])
     elif get_origin(hint) is Literal and value is not None:
         require_choice(name, value, get_args(hint))
     elif isinstance(value, tuple):
@@ -139,26 +140,12 @@ def explanations(kind: type) -> dict[str, str]:
     return texts
 
 
-def require_range(
-    name: str,
-    value: float | None,
-    *,
-    least: float | None = None,
-    above: float | None = None,
-    below: float | None = None,
-    most: float | None = None,
-) -> None:
+def _require_range(name: str, value: float | None, limits: Limits) -> None:
     """Refuse a setting outside its range; None is always in it."""
-    if value is None:
-        return
-    if least is not None and value < least:
-        raise InputError(f"{name} is {value}; it must be at least {least}.")
-    if above is not None and value <= above:
-        raise InputError(f"{name} is {value}; it must be above {above}.")
-    if below is not None and value >= below:
-        raise InputError(f"{name} is {value}; it must be below {below}.")
-    if most is not None and value > most:
-        raise InputError(f"{name} is {value}; it must be at most {most}.")
+    tests = (("at least", operator.ge), ("above", operator.gt), ("below", operator.lt), ("at most", operator.le))
+    for bound, (words, holds) in zip(limits, tests, strict=True):
+        if value is not None and bound is not None and not holds(value, bound):
+            raise InputError(f"{name} is {value}; it must be {words} {bound}.")
 
 
 def require_choice(name: str, value: str, allowed: Sequence[str]) -> None:

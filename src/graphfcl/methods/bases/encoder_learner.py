@@ -11,29 +11,11 @@ from torch import nn
 
 from graphfcl.errors import DivergenceError, InputError
 from graphfcl.graph.interfaces import VisibleNodes
-from graphfcl.methods.learner import (
-    NO_STORE,
-    SILENT,
-    EncoderStore,
-    Labelled,
-    Learner,
-    LearnerState,
-    Progress,
-    Tensors,
-    join_labelled,
-    select_labelled,
-)
+from graphfcl.methods.learner import NO_STORE, SILENT, EncoderStore, Labelled, Learner, LearnerState, Progress, Tensors
 from graphfcl.methods.settings import CheckedSettings, Count, Share, require_choice
 from graphfcl.methods.shared.embedding_cache import EmbeddingCache
 from graphfcl.methods.shared.parts import ClassMemory, OwnAttributes, Part
-from graphfcl.methods.shared.supervised_training import (
-    OwnEncoder,
-    SupervisedSettings,
-    SupervisedTraining,
-    base_part,
-    encoder_key,
-    encoder_record,
-)
+from graphfcl.methods.shared.supervised_training import OwnEncoder, SupervisedSettings, SupervisedTraining, pretrain
 from graphfcl.methods.shared.training_state import copy_weights, with_prefix, without_prefix
 from graphfcl.metrics import balanced_accuracy, confusion_matrix
 from graphfcl.nn import ENCODERS, Encoder, GraphInputs, Linear, tensor_of
@@ -196,27 +178,15 @@ class EncoderLearner(Learner):
         ).to(self.device)
 
     def _pretrain(self, base: BaseSession, inputs: Any, progress: Progress, encoders: EncoderStore) -> None:
-        """Give the encoder its weights: those of the store, or trained here."""
-        encoder, self.pretraining_reused_ = self.pretraining.encoder, True
-
-        def compute() -> Tensors:
-            self.pretraining_reused_ = False
-            seconds = self._run_pretraining(base, self._whole(inputs), progress)
-            return encoder_record(copy_weights(encoder), self.generator, seconds)
-
-        record = encoders.get(self._encoder_key(base), compute)
-        encoder.load_state_dict(without_prefix("encoder", record))
-        self.generator.set_state(record["generator"])
-        self.pretraining_seconds_ = float(record["seconds"])
+        pretrain(self, base, self._whole(inputs), progress, encoders)
 
     def _run_pretraining(self, base: BaseSession, inputs: GraphInputs, progress: Progress) -> float:
         """Pre-train the encoder; the seconds it took."""
-        self.pretraining.run(*base_part(base), inputs, self, progress)
-        return self.pretraining.seconds
+        return self.pretraining.run_base(base, inputs, self, progress)
 
-    def _encoder_key(self, base: BaseSession) -> dict[str, Any]:
-        """What a pre-trained encoder depends on besides the graph."""
-        return encoder_key(base, self)
+    def _encoder_options(self, base: BaseSession) -> dict[str, Any]:  # noqa: ARG002
+        """What else a pre-trained encoder of this method depends on."""
+        return {}
 
     def _enter(self, stage: Stage, progress: Progress) -> None:
         """Start a stage; a checkpoint taken here begins it."""
@@ -311,9 +281,7 @@ class EncoderLearner(Learner):
 
     def restate(self, visible: VisibleNodes, train: Labelled, supports: Labelled) -> bool:  # noqa: ARG002
         self.cache.classes_changed()
-        labelled = join_labelled(train, supports)
-        first = labelled[1] < self.sizes.many
-        return self.memory.restate(select_labelled(labelled, first), select_labelled(labelled, ~first))
+        return self.memory.restate(train, supports, self.sizes.many)
 
     @property
     def forgets_exactly(self) -> bool:

@@ -233,9 +233,9 @@ class Lpmc(EpisodicLearner):
         supervised = self.settings.start != "contrastive"
         return self.contrast.seconds + (super()._run_pretraining(base, inputs, progress) if supervised else 0.0)
 
-    def _encoder_key(self, base: BaseSession) -> dict[str, Any]:
-        key, start = super()._encoder_key(base), self.settings.start
-        return key if start == "supervised" else key | {"start": start, "contrast": asdict(self.settings.contrast)}
+    def _encoder_options(self, base: BaseSession) -> dict[str, Any]:  # noqa: ARG002
+        start = self.settings.start
+        return {} if start == "supervised" else {"start": start, "contrast": asdict(self.settings.contrast)}
 
     def _can_meta_train(self, base: BaseSession) -> bool:  # noqa: ARG002
         return True  # without pseudo-novel classes on tasks of base classes: no label has touched the encoder yet

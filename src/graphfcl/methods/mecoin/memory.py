@@ -12,6 +12,7 @@ from graphfcl.methods.bases.encoder_learner import EncoderSettings
 from graphfcl.methods.settings import Count, Limits, Positive, Share
 from graphfcl.methods.shared.fine_tuning import Steps, StepSettings
 from graphfcl.methods.shared.heads import AdjustmentSettings, grown, head_of
+from graphfcl.methods.shared.supervised_training import balanced_mean
 from graphfcl.methods.shared.training_state import check_finite, make_adam
 from graphfcl.nn import Linear
 from graphfcl.nn.encoders import dropout
@@ -294,12 +295,6 @@ class Teacher:
             nn.utils.clip_grad_norm_(table.parameters(), LARGEST_GRADIENT)
             self.optimiser.step()
         return None if loss is None else check_finite(loss, stage, steps)
-
-
-def balanced_mean(losses: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-    """The mean over classes of the mean loss of their nodes."""
-    counts = torch.bincount(labels)
-    return (losses / counts[labels]).sum() / (counts > 0).sum()
 
 
 def taught(

@@ -98,10 +98,11 @@ class PrototypeMemory(ClassMemory):
     def forgets_exactly(self) -> bool:
         return self.kept is None
 
-    def restate(self, train: Labelled, supports: Labelled) -> bool:
+    def restate(self, train: Labelled, supports: Labelled, many: int) -> bool:
         if self.kept is not None:
             return False
-        self.train, self.supports = _by_number(train), _by_number(supports)
+        self.train, self.supports = no_labels(), no_labels()
+        self._add_nodes(join_labelled(train, supports), many)
         return True
 
     def drop(self, nodes: np.ndarray) -> None:

@@ -93,11 +93,8 @@ class ClassMemory(Part):
     def begin(self, base: BaseSession) -> None:
         """Note what is kept of session 0, before any training."""
 
-    def restate(self, train: Labelled, supports: Labelled) -> bool:  # noqa: ARG002
-        """Hold exactly these labelled nodes; False if the memory cannot.
-
-        train: those of the classes of session 0. supports: those of all others.
-        """
+    def restate(self, train: Labelled, supports: Labelled, many: int) -> bool:  # noqa: ARG002
+        """Hold exactly these labelled nodes; False if the memory cannot. many: classes of session 0."""
         return False
 
     def drop(self, nodes: np.ndarray) -> None:

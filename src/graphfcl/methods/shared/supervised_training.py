@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from graphfcl.methods.learner import SILENT, EncoderStore, Labelled, Learner, Progress, Tensors, select_labelled
+from graphfcl.methods.learner import SILENT, EncoderStore, Labelled, Progress, Tensors, select_labelled
 from graphfcl.methods.settings import CheckedSettings, Count, Positive, Weight
 from graphfcl.methods.shared.parts import Part
 from graphfcl.methods.shared.training_state import (
@@ -27,6 +27,7 @@ from graphfcl.methods.shared.training_state import (
     make_adam,
     take_step,
     with_prefix,
+    without_prefix,
 )
 from graphfcl.nn import Encoder, GraphInputs, Linear, tensor_of
 from graphfcl.stream.sessions import BaseSession
@@ -132,6 +133,11 @@ class SupervisedTraining(TrainingLoop):
             progress.checkpoint(learner)
         self.network.load_state_dict(self.stopping.weights)
 
+    def run_base(self, base: BaseSession, inputs: GraphInputs, learner: Any, progress: Progress) -> float:
+        """Train on the base classes alone; the seconds it took."""
+        self.run(*base_part(base), inputs, learner, progress)
+        return self.seconds
+
     def run_epochs(self, train: Labelled, epochs: int, inputs: GraphInputs, generator: torch.Generator) -> None:
         """So many epochs, without validation."""
         needed, places = self.encoder.rows(inputs, None), Places.of(train, inputs)
@@ -177,12 +183,13 @@ def accuracy_of(right: torch.Tensor, labels: torch.Tensor, *, balanced: bool) ->
 
 def class_balanced(loss: HeadLoss) -> HeadLoss:
     """The loss, every class counting the same; ``loss`` must answer one value for each node."""
+    return lambda logits, labels: balanced_mean(loss(logits, labels), labels)
 
-    def balanced(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-        counts = torch.bincount(labels, minlength=logits.shape[1])
-        return (loss(logits, labels) / counts[labels]).sum() / (counts > 0).sum()
 
-    return balanced
+def balanced_mean(losses: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+    """The mean over classes of the mean loss of their nodes."""
+    counts = torch.bincount(labels)
+    return (losses / counts[labels]).sum() / (counts > 0).sum()
 
 
 def base_part(base: BaseSession) -> tuple[Labelled, Labelled]:
@@ -246,9 +253,24 @@ def encoder_record(weights: Tensors, generator: torch.Generator, seconds: float)
     }
 
 
-def encoder_key(base: BaseSession, learner: Learner) -> dict[str, Any]:
+def encoder_key(base: BaseSession, learner: Any) -> dict[str, Any]:
     """What a pre-trained encoder depends on besides the graph."""
     nodes = hashlib.sha256(b"".join(array.tobytes() for labelled in base_part(base) for array in labelled))
     settings = learner.settings_as_json()
     own = {"seed": learner.seed, "device": learner.device.type, "nodes": nodes.hexdigest()}
-    return {name: settings[name] for name in ENCODER_SETTINGS} | own
+    return {name: settings[name] for name in ENCODER_SETTINGS} | own | learner._encoder_options(base)
+
+
+def pretrain(learner: Any, base: BaseSession, inputs: GraphInputs, progress: Progress, encoders: EncoderStore) -> None:
+    """Give the encoder of a learner its weights: those of the store, or trained here."""
+    encoder, learner.pretraining_reused_ = learner.pretraining.encoder, True
+
+    def compute() -> Tensors:
+        learner.pretraining_reused_ = False
+        seconds = learner._run_pretraining(base, inputs, progress)
+        return encoder_record(copy_weights(encoder), learner.generator, seconds)
+
+    record = encoders.get(encoder_key(base, learner), compute)
+    encoder.load_state_dict(without_prefix("encoder", record))
+    learner.generator.set_state(record["generator"])
+    learner.pretraining_seconds_ = float(record["seconds"])

@@ -159,9 +159,8 @@ class Tap(EncoderLearner):
         self.training = TopologyTraining(encoder, every, chosen, way=way, stage="session 0", name="training")
         return PrototypeNetwork(encoder)
 
-    def _encoder_key(self, base: BaseSession) -> dict[str, Any]:
-        own = {name: getattr(self.settings, name) for name in TOPOLOGY_SETTINGS}
-        return {**super()._encoder_key(base), "tap": {**own, "way": base.way}}
+    def _encoder_options(self, base: BaseSession) -> dict[str, Any]:
+        return {"tap": {name: getattr(self.settings, name) for name in TOPOLOGY_SETTINGS} | {"way": base.way}}
 
     def _train(self, base: BaseSession, inputs: GraphInputs, progress: Progress) -> None:
         if self.stage == Stage.PRE_TRAINED:

@@ -76,7 +76,8 @@ def a_loaded_learner_scores_the_same(subject: Subject) -> None:
     """A state, written to a file and read into a new learner, gives the same scores and classes."""
     copy = subject.loaded(subject.after_session.state())
     if tuple(copy.classes_) != tuple(subject.after_session.classes_):
-        raise Broken(f"a loaded learner has classes_ {tuple(copy.classes_)}, the saved one {subject.after_session.classes_}.")
+        before = subject.after_session.classes_
+        raise Broken(f"a loaded learner has classes_ {tuple(copy.classes_)}, the saved one {before}.")
     same(ask(copy, stream_of(), 1), ask(subject.after_session, stream_of(), 1), "a loaded learner has other scores")
 
 
