@@ -128,8 +128,8 @@ def test_meta_gnn_adapts_from_the_learned_encoder_at_every_session(stream: Strea
     for session in (stream.session(1), stream.session(2)):
         learner.learn(session)
         assert same(before, weights_of(learner)), "the initialisation stays"
-        assert learner.adaptation.head is not None
-        assert same(before, learner.adaptation.weights) == (steps == 0)
+        assert learner.adapted_head is not None
+        assert same(before, learner.adapted_weights) == (steps == 0)
         assert learner.memory.kept is not None
         torch.testing.assert_close(learner.memory.kept[:7], means)
     assert learner.stored()["nodes"] == 0, "no node is kept"

@@ -34,7 +34,7 @@ from graphfcl.methods.learner import Labelled, Progress, Tensors, no_labels, sel
 from graphfcl.methods.settings import Count, Limits, Positive
 from graphfcl.methods.shared.episodes import Episode, TaskSampler
 from graphfcl.methods.shared.fine_tuning import Steps, StepSettings
-from graphfcl.methods.shared.parts import Part
+from graphfcl.methods.shared.parts import OwnAttributes, Part
 from graphfcl.methods.shared.prototype_network import NodeEmbeddings, PrototypeNetwork, class_means
 from graphfcl.methods.shared.training_state import check_finite
 from graphfcl.methods.shared.validation_sessions import ValidationSessions
@@ -96,20 +96,6 @@ class Step:
         return weights, head
 
 
-class Adaptation(Part):
-    """Encoder weights and head of the last session; nothing before the first."""
-
-    name = "adapted"
-    saved = ("weights", "head")
-
-    def __init__(self) -> None:
-        self.weights: Tensors = {}
-        self.head: Head | None = None
-
-    def stored(self) -> dict[str, int]:
-        return {"weights": sum(value.nbytes for value in (*self.weights.values(), *(self.head or ())))}
-
-
 class MetaGnn(EpisodicLearner):
     """Meta-GNN; formulas and deviations in the module docstring."""
 
@@ -121,10 +107,12 @@ class MetaGnn(EpisodicLearner):
 
     def __init__(self, settings: Any = None, *, seed: int = 0, device: str | torch.device = "cpu") -> None:
         super().__init__(settings, seed=seed, device=device)
-        self.adaptation = Adaptation()
+        self.adapted_weights: Tensors = {}  # of the encoder, at the last session; nothing before the first
+        self.adapted_head: Head | None = None
 
     def parts(self) -> tuple[Part, ...]:
-        return (*super().parts(), self.adaptation)
+        adapted = OwnAttributes(self, "adapted_weights", "adapted_head", stored_as="weights")
+        return (*super().parts(), adapted)
 
     def _build(self, encoder: Encoder, start: torch.Generator) -> PrototypeNetwork:  # noqa: ARG002
         return PrototypeNetwork(encoder)
@@ -213,7 +201,7 @@ class MetaGnn(EpisodicLearner):
         super()._learn(session, inputs)
         here = (session.supports, session.support_labels)
         steps, rate = self.fine_tuning.steps, self.fine_tuning.rate
-        self.adaptation.weights, self.adaptation.head = self._adapt(inputs, self._means(inputs), here, steps, rate)
+        self.adapted_weights, self.adapted_head = self._adapt(inputs, self._means(inputs), here, steps, rate)
 
     @torch.no_grad()
     def _means(self, inputs: GraphInputs) -> torch.Tensor:
@@ -231,9 +219,9 @@ class MetaGnn(EpisodicLearner):
 
     def _embed(self, inputs: GraphInputs, rows: np.ndarray | None = None) -> torch.Tensor:
         encoder = self.network.encoder
-        weights = self.adaptation.weights or dict(encoder.state_dict())
+        weights = self.adapted_weights or dict(encoder.state_dict())
         return functional_call(encoder, weights, (encoder.rows(inputs, rows),))
 
     def _score_all(self, inputs: GraphInputs) -> torch.Tensor:
-        columns, biases = self.adaptation.head or nearest_mean(self._means(inputs))
+        columns, biases = self.adapted_head or nearest_mean(self._means(inputs))
         return self._embeddings(inputs) @ columns + biases

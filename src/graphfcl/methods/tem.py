@@ -135,10 +135,6 @@ class Tem(ClosedFormLearner):
         first = self.settings.first_penalty or self.settings.penalties[0]
         return [{"first_penalty": first, **each} for each in super()._candidates()]
 
-    @property
-    def _margin(self) -> float:
-        return 0.0
-
     # The memory, in place of statistics
 
     def _empty(self, size: int) -> TemMemory:  # noqa: ARG002

@@ -1,7 +1,7 @@
 """Layers and operators."""
 
 from graphfcl.nn.encoders import ENCODERS, Encoder, GatEncoder, GcnEncoder, Linear, dropout
-from graphfcl.nn.inputs import FeatureRows, GatRows, GcnRows, GraphInputs
+from graphfcl.nn.inputs import GcnRows, GraphInputs
 from graphfcl.nn.matrices import DenseRows, DenseTable, SparseMatrix, tensor_of
 
 __all__ = [
@@ -9,9 +9,7 @@ __all__ = [
     "DenseRows",
     "DenseTable",
     "Encoder",
-    "FeatureRows",
     "GatEncoder",
-    "GatRows",
     "GcnEncoder",
     "GcnRows",
     "GraphInputs",

@@ -125,11 +125,6 @@ class ClosedFormLearner(EncoderLearner):
         """Fix what else session 0's graph decides, after the vectors."""
 
     @property
-    def _margin(self) -> float:
-        """By how much another candidate must be better than the first to be chosen."""
-        return self.settings.margin
-
-    @property
     def _statistics(self) -> Any:
         return self.memory.now
 
@@ -203,7 +198,8 @@ class ClosedFormLearner(EncoderLearner):
             heads = (self._solved(with_supports, inputs, validation.known_count, choice) for choice in candidates)
             return [draw.score_of(self._scores(queries, head).argmax(dim=1).cpu().numpy()) for head in heads]
 
-        return choose_over_draws(candidates, validation, scores_of, progress, margin=self._margin)
+        margin = getattr(self.settings, "margin", 0.0)
+        return choose_over_draws(candidates, validation, scores_of, progress, margin=margin)
 
     def _held(self, base: BaseSession, inputs: NodeTables, validation: ValidationSessions) -> Held:
         """What choosing holds: vectors of validation nodes, vectors of labelled nodes, and statistics."""

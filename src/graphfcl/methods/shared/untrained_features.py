@@ -127,13 +127,6 @@ def symmetric(upper: torch.Tensor) -> torch.Tensor:
     return whole + whole.triu(1).mT
 
 
-def propagated(inputs: GraphInputs, values: torch.Tensor, hops: int) -> torch.Tensor:
-    """Â multiplied so many times."""
-    for _ in range(hops):
-        values = inputs.adjacency @ values
-    return values
-
-
 def around_rows(
     visible: VisibleGraph, rows: np.ndarray, hops: int, basis: torch.Tensor, near: GcnRows | None = None
 ) -> torch.Tensor:
