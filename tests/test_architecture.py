@@ -1,4 +1,4 @@
-"""The house: floors, no circles, rooms of one kind, functions of a readable size."""
+"""Layers of packages, no import cycles, functions of a readable size."""
 
 import ast
 import inspect
@@ -67,11 +67,11 @@ def inside() -> dict[str, set[str]]:
 
 def test_imports_go_down() -> None:
     for path in FILES:
-        floor = path.relative_to(ROOT).parts[0].removesuffix(".py")
-        if floor in ("__init__", "__main__"):
+        package = path.relative_to(ROOT).parts[0].removesuffix(".py")
+        if package in ("__init__", "__main__"):
             continue
-        for other in {name.split(".")[1] for name in imported(path) if name.startswith("graphfcl.")} - {floor}:
-            assert HEIGHT[other] < HEIGHT[floor], f"{path.relative_to(ROOT)} imports graphfcl.{other}"
+        for other in {name.split(".")[1] for name in imported(path) if name.startswith("graphfcl.")} - {package}:
+            assert HEIGHT[other] < HEIGHT[package], f"{path.relative_to(ROOT)} imports graphfcl.{other}"
 
 
 def test_packages_of_production_go_down() -> None:
@@ -85,12 +85,12 @@ def test_packages_of_production_go_down() -> None:
                 assert name.split(".")[2] in allowed, f"{path.relative_to(ROOT)} imports {name}"
 
 
-def test_nobody_climbs_to_the_package_root() -> None:
+def test_no_module_imports_the_package_root() -> None:
     for name, others in inside().items():
         assert "graphfcl" not in others or name == "graphfcl", f"{name} imports the package root"
 
 
-def test_there_is_no_circle() -> None:
+def test_there_is_no_import_cycle() -> None:
     """Neither between packages nor inside one, nor through an import inside a function or for type checkers."""
     left = {name: others - {name} for name, others in inside().items() if name not in ("graphfcl", "graphfcl.__main__")}
     while left:
@@ -100,12 +100,12 @@ def test_there_is_no_circle() -> None:
 
 
 def test_methods_seen_from_above() -> None:
-    """A door, the methods, and three folders of parts."""
+    """The contract and its neighbours, the methods, and three folders of parts."""
     folder = ROOT / "methods"
     names = {path.stem for path in folder.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
-    door = {"__init__", "learner", "progress", "registry", "settings", "testing"}
+    entry = {"__init__", "learner", "progress", "registry", "settings", "testing"}
     methods = {inspect.getmodule(learner).__name__.split(".")[2] for learner in CLASSES}  # type: ignore[union-attr]
-    assert names == door | methods | {"bases", "shared", "blocks"}
+    assert names == entry | methods | {"bases", "shared", "blocks"}
 
 
 @pytest.mark.parametrize("learner", CLASSES, ids=lambda learner: learner.name)
@@ -118,7 +118,7 @@ def test_a_learner_has_parts_and_one_line_of_bases(learner: type[Learner]) -> No
     assert len(line) - 2 <= 2, [kind.__name__ for kind in line]
 
 
-def test_above_methods_nobody_knows_a_method() -> None:
+def test_code_above_methods_names_no_method() -> None:
     """Defaults, the paper's own grids and the figures it printed name methods, each in one file."""
     allowed = {"defaults.py", "experiments/paper_grids.py"}
     names = {method.name for method in METHODS}

@@ -1,4 +1,4 @@
-"""Send the figures of a training, while it runs, to programs that keep and draw them."""
+"""Send metrics to TensorBoard or MLflow while a model trains."""
 
 import re
 import time
@@ -15,18 +15,18 @@ from graphfcl.methods.progress import progress_of
 
 __all__ = ["MLflowTracker", "TensorBoardTracker"]
 
-AT_ONCE = 200  # figures that are sent to MLflow together
-EVERY = 5.0  # seconds between two sendings while figures come
-NOT_IN_NAMES = re.compile(r"[^\w\-. /]")  # characters that MLflow takes in no name
-LONGEST = 500  # characters of a parameter of MLflow
+AT_ONCE = 200  # figures in one request to MLflow
+EVERY = 5.0  # seconds between two requests to MLflow
+NOT_IN_NAMES = re.compile(r"[^\w\-. /]")  # characters that MLflow refuses in names
+LONGEST = 500  # characters of a parameter
 
 
 class _Tracker(Progress):
     """Names the figures of stages and sessions: ``pre-training/loss``, ``sessions/balanced_accuracy``.
 
-    A stage that begins again, as in a second fit, has a number behind its name, so that its curve is one of its own.
+    A stage that begins again, as in a second fit, gets a number after its name, so that it has its own curve.
 
-    show: progress bars as well.
+    show: also show progress bars.
     """
 
     def __init__(self, show: bool | Progress) -> None:
@@ -71,7 +71,7 @@ class _Tracker(Progress):
 class TensorBoardTracker(_Tracker):
     """Writes loss and score of each step, and the metrics of each session, to a folder that TensorBoard reads.
 
-    folder: for one training; it is made. parameters: shown beside the figures. show: progress bars as well.
+    folder: for one training; it is made. parameters: shown beside the figures. show: also show progress bars.
 
     It needs the extra ``graphfcl[tensorboard]``. Leaving a ``with`` closes it.
     """
@@ -114,7 +114,7 @@ class MLflowTracker(_Tracker):
     """Sends loss and score of each step, and the metrics of each session, to a run of MLflow.
 
     experiment: made if it is not there. uri: of the tracking server or a folder; by default what MLflow is set to.
-    name: of the run. parameters: kept with the run. show: progress bars as well.
+    name: of the run. parameters: kept with the run. show: also show progress bars.
 
     It needs the extra ``graphfcl[mlflow]``. Leaving a ``with`` ends the run, as failed after an error. A server that
     takes no more figures leaves a warning and does not stop the training.

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 import graphfcl
 from graphfcl.cli.options import StreamOptions, with_option_groups
 
-ROOMS = ("cli", "datasets", "evaluation", "experiments", "metrics", "report")
+PACKAGES = ("cli", "datasets", "evaluation", "experiments", "metrics", "report")
 MOST_LINES, MOST_PARAMETERS = 60, 12
 
 
@@ -52,9 +52,9 @@ def test_rules_that_were_not_given_are_none() -> None:
     assert changed == {"name": "paper", "base": 3, "novel": ("a", "b")}
 
 
-@pytest.mark.parametrize("room", ROOMS)
-def test_functions_stay_small(room: str) -> None:
-    for path in (Path(graphfcl.__file__).parent / room).rglob("*.py"):
+@pytest.mark.parametrize("package", PACKAGES)
+def test_functions_stay_small(package: str) -> None:
+    for path in (Path(graphfcl.__file__).parent / package).rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.FunctionDef):
                 lines = (node.end_lineno or node.lineno) - node.lineno + 1

@@ -32,7 +32,7 @@ class Service:
     _changes: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, "graphfcl-write"))
 
     def ready(self, values: dict[str, Any]) -> Response:
-        """An answer if the folder is whole; otherwise what is wrong, without its path if reads need the token."""
+        """Answer if the folder is complete; refuse with the reason if not, without its path if reads need the token."""
         version, warning = self.writer.current.version, self.writer.trouble
         if warning is None:
             return answered(values, version)

@@ -72,7 +72,7 @@ class Writer:
         self._log = ChangeLog(limits.keys)
         self._checked = 0.0  # when the files of the version were last checked
         self._logged: tuple[object, ...] = ()  # the pointer of the folder when damage was last logged
-        self._lock = threading.Lock()  # held by whoever writes, or loads what another process wrote
+        self._lock = threading.Lock()  # held while writing, or while loading what another process wrote
 
     @property
     def current(self) -> Snapshot:

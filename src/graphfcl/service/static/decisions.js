@@ -12,7 +12,7 @@ import { signature } from "./token.js";
 const SHOWN = 10;
 
 // {id, name, number: counts up, fresh: the user typed the name of a new class, before: label that the node had, or null,
-//  look: before is asked for when it is sent, again: it was learned otherwise before, state, trouble,
+//  look: before is asked for when it is sent, again: it had another label before, state, trouble,
 //  parcel: the change that may have been made, as no answer came, back: the same of the change that takes it back}
 let decisions = [];
 let count = 0;

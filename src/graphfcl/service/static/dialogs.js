@@ -6,7 +6,7 @@ import { keepSignature, keepToken, signature, token } from "./token.js";
 let numbered = 0;
 
 /**
- * Opens a box and resolves to the value given to `close`, or to null if it was closed otherwise.
+ * Opens a box and resolves to the value given to `close`, or to null if it was closed in another way.
  * build(close) makes the content; an element with the attribute `autofocus` gets the focus.
  */
 export function open(title, build) {

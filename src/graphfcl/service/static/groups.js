@@ -62,7 +62,7 @@ function draw(groups, version) {
   }
 }
 
-/** What stands in the fields, by the most typical node of the group: numbers are dealt anew with each version. */
+/** What stands in the fields, by the most typical node of the group: each version numbers its groups again. */
 function typedNames(place) {
   return new Map(
     [...place.querySelectorAll("input")]

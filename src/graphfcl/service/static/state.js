@@ -1,4 +1,4 @@
-/** What the page knows, in one place, and who wants to hear of it. */
+/** The state of the page, and listeners for its changes. */
 
 export const state = {
   model: null, // answer of /v1/model
@@ -12,15 +12,15 @@ export function loadedCard() {
   return state.card !== null && state.card.id === state.wanted ? state.card : null;
 }
 
-const hearers = new Map();
+const listeners = new Map();
 
 /** Events: "card" (another node is shown, or it was asked again), "classes", "version". */
-export function on(event, hear) {
-  hearers.set(event, [...(hearers.get(event) ?? []), hear]);
+export function on(event, listener) {
+  listeners.set(event, [...(listeners.get(event) ?? []), listener]);
 }
 
 export function emit(event, value) {
-  for (const hear of hearers.get(event) ?? []) hear(value);
+  for (const listener of listeners.get(event) ?? []) listener(value);
 }
 
 export function classNames() {
