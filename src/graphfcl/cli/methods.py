@@ -10,7 +10,7 @@ from graphfcl.cli.output import Answer, answers, print_table, say
 
 @answers
 def list_methods(
-    name: Annotated[str | None, argument("Method whose settings to show, also module:Class.", method_names)] = None,
+    name: Annotated[str | None, argument("Show the settings of this method.", method_names)] = None,
 ) -> Answer:
     """List all methods, including plug-ins, or the settings of one method with their defaults."""
     if name is None:

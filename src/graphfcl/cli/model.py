@@ -33,8 +33,8 @@ Version = Annotated[int | None, option("Version to read (default: the newest).")
 class FitOptions:
     """Parameters of a model besides its method."""
 
-    way: Annotated[int, option("Number of new classes to expect at a time; training simulates sessions.", min=1)] = 2
-    shot: Annotated[int, option("Number of labels to expect per new class; training simulates sessions.", min=1)] = 5
+    way: Annotated[int, option("New classes to expect at a time; training simulates such sessions.", min=1)] = 2
+    shot: Annotated[int, option("Labels to expect per new class; training simulates such sessions.", min=1)] = 5
     seed: opts.Seed = 0
     max_loss: Annotated[float, option("Warn if a change costs older classes more balanced accuracy than this.")] = 0.05
     standardise: Annotated[bool, option("Scale dense features to mean 0 and standard deviation 1.")] = True
@@ -45,7 +45,9 @@ def fit(
     graph: Annotated[str, option(opts.GRAPH_HELP, graph_names)],
     model: Annotated[Path, option("Model folder to create.")],
     hide_classes: Annotated[str | None, option("Classes to treat as unlabelled, separated by commas.")] = None,
-    method: Annotated[str, option("Method: a name from `methods`, or module:Class.", method_names)] = MODEL_METHOD,
+    method: Annotated[
+        str, option("Method: a name from `graphfcl methods`, or your own as module:Class.", method_names)
+    ] = MODEL_METHOD,
     settings: opts.Settings = None,
     resume: Annotated[bool, option("Continue a fit that was interrupted.", flag="--resume")] = False,
     *,

@@ -26,9 +26,15 @@ from graphfcl.runtime.tasks import find_backend
 class FolderOptions(opts.BackendOptions):
     """Resources to compute on a graph folder; a model stores all but the backend."""
 
-    memory: Annotated[str | None, option("Memory for a graph folder, such as 4GB (default: 3/4, or as before).")] = None
-    work: Annotated[Path | None, option("Folder for intermediate files; run and fit then compute on disk.")] = None
-    workers: Annotated[int | None, option("Parallel tasks (default: number of cores, or as before).", min=1)] = None
+    memory: Annotated[
+        str | None, option("Memory for a graph folder, such as 4GB (default: 3/4 of all; for a model, its last value).")
+    ] = None
+    work: Annotated[
+        Path | None, option("Folder for intermediate files; with run and fit, a graph folder then stays on the disk.")
+    ] = None
+    workers: Annotated[
+        int | None, option("Parallel tasks (default: number of cores; for a model, its last value).", min=1)
+    ] = None
 
     def load_graph(
         self, graph: str, data_dir: Path | None, method: str, stack: ExitStack, work: Path | None = None
