@@ -81,7 +81,7 @@ JSON_KEYS: Mapping[str, str] = {
     "run": "folder, and the contents of its result.json.",
     "methods": "methods (a list with group, name, title and reference); for one method: method and settings.",
     "check": "learner, rules (each with rule and broken, which is null if the rule holds) and keeps_all.",
-    "bench": "grid, cells, done, failed, folder and files; for table1: graphs and files.",
+    "bench": "grid, cells, done, failed, failures, folder and files; for table1: graphs and files.",
     "report": "files.",
     "labels": "version, nodes, rows and out; without --out: labels (a list of rows).",
     "predict": "version, classes, nodes, unknown and out; without --out: predictions (a list of rows).",
