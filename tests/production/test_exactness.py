@@ -167,8 +167,15 @@ def test_labels_one_at_a_time_are_labels_at_once(name: str) -> None:
         assert_same(model, at_once(start, dict.fromkeys(eight[:6], target)))
 
 
-@pytest.mark.parametrize("turns", [8, pytest.param(50, marks=(pytest.mark.long, pytest.mark.soak))])
-@pytest.mark.parametrize("name", some_first(EXACT, ("sgc-ridge",)))
+@pytest.mark.parametrize(
+    ("name", "turns"),
+    [
+        *(pytest.param(name, 50, marks=pytest.mark.long) for name in EXACT if name not in ("sgc-ridge", "tem")),
+        ("sgc-ridge", 50),
+        pytest.param("tem", 8, marks=pytest.mark.long),
+        pytest.param("tem", 50, marks=(pytest.mark.long, pytest.mark.soak)),  # each turn trains it twice
+    ],
+)
 def test_nothing_adds_up_over_many_changes(name: str, turns: int) -> None:
     start = start_of(name)
     eight, nine = members(HIDDEN[0]), members(HIDDEN[1])
