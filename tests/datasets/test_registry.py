@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from graphfcl import InputError, build_graph, load_dataset, write_npz
-from graphfcl.datasets import DATA_VARIABLE, all_datasets, data_folder, find_dataset
+from graphfcl import InputError, build_graph, find_dataset, load_dataset, write_npz
+from graphfcl.datasets import DATA_VARIABLE, all_datasets, data_folder
 from graphfcl.datasets.registry import PLACES
 
 NEEDING_FILES = [dataset.name for dataset in all_datasets() if dataset.files]

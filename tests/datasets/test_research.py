@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from graphfcl import load_dataset
-from graphfcl.datasets import find_dataset
+from graphfcl import find_dataset, load_dataset
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from graphfcl import Graph, Learner, Protocol, build_graph, load_dataset
-from graphfcl.datasets import Dataset, find_dataset
+from graphfcl import Dataset, Graph, Learner, Protocol, build_graph, find_dataset, load_dataset
 from graphfcl.datasets.registry import REGISTRY
 from graphfcl.methods import Method
 from graphfcl.runtime.registry import Entry

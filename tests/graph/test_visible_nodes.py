@@ -9,12 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graphfcl import Graph, InputError, Resources, VisibleGraph
-from graphfcl.graph import KnownColumns, Standardisation
+from graphfcl import Graph, InputError, Resources, VisibleGraph, VisibleNodes
+from graphfcl.graph import FeatureView, KnownColumns, Standardisation
 from graphfcl.graph.folder import write_folder
 from graphfcl.graph.folder.visible import VisibleFolder
-from graphfcl.graph.interfaces import VisibleNodes
-from graphfcl.graph.views import FeatureView
 from tests.graph.samples import plain, small_graphs
 
 

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from graphfcl import InputError, Progress, make_stream
-from graphfcl.methods.progress import HELD_OUT_NOTE, ProgressBars, progress_of
+from graphfcl.methods import ProgressBars
+from graphfcl.methods.progress import HELD_OUT_NOTE, progress_of
 from tests.production.models import quick, small_graph
 
 

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from graphfcl import GraphClassifier
-from graphfcl.methods import SILENT, registry
+from graphfcl import SILENT, GraphClassifier
+from graphfcl.methods import registry
 from graphfcl.production.store.parts import Part
 from tests.outside.samples import GRAPH, nearest_mean
 from tests.production.models import fitted, members, same_answers

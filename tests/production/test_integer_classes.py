@@ -27,7 +27,7 @@ from graphfcl import (
     write_npz,
     write_tables,
 )
-from graphfcl.graph.folder.building import build_folder
+from graphfcl.graph.folder import build_folder
 from graphfcl.graph.folder.source import of_graph
 from graphfcl.production.labels.label_store import LabelStore
 from tests.production.models import small_graph

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from graphfcl.methods import LEARNERS
-from graphfcl.report.figures import MARKERS, Style, curves_figure, read_slots, row_styles, spread
+from graphfcl.report import curves_figure, row_styles
+from graphfcl.report.figures import MARKERS, Style, read_slots, spread
 from tests.report.folders import fake
 
 NAMES = some.text(alphabet="abcdefgh ,-", min_size=1, max_size=6)

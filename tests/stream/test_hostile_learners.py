@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from graphfcl import (
+    Graph,
     GraphFolder,
     Learner,
     Resources,
@@ -20,7 +21,7 @@ from graphfcl import (
     make_stream,
 )
 from graphfcl.evaluation import ask
-from graphfcl.graph import AnyGraph, Graph
+from graphfcl.graph import AnyGraph
 from graphfcl.graph.folder.rows import FolderRows
 from graphfcl.graph.folder.visible import VisibleFolder
 from graphfcl.methods.blocks.folder_tables import FolderTables

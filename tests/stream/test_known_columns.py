@@ -26,7 +26,7 @@ from graphfcl import (
     save_stream,
     write_npz,
 )
-from graphfcl.graph.folder.building import build_folder
+from graphfcl.graph.folder import build_folder
 from graphfcl.graph.folder.source import of_graph
 from graphfcl.graph.folder.sources import npz_source
 

@@ -9,8 +9,9 @@ import torch
 from scipy import sparse
 
 from graphfcl import VisibleGraph
+from graphfcl.methods.anchor import AnchorSettings
 from graphfcl.methods.anchor.frame import Anchors, directions_of, whitening
-from graphfcl.methods.anchor.settings import AnchorSettings, Neighbourhood
+from graphfcl.methods.anchor.settings import Neighbourhood
 from graphfcl.methods.shared.untrained_features import symmetric, unit_rows
 from tests.methods.anchor.whole_rounds import posteriors
 

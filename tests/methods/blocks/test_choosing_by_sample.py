@@ -9,11 +9,11 @@ import pytest
 import torch
 
 from graphfcl import Graph, Progress, Resources, VisibleGraph, find_method
-from graphfcl.methods.anchor import choosing
+from graphfcl.methods.anchor import AnchorSettings, choosing
 from graphfcl.methods.anchor.choosing import directions_by_sample, trial_columns
 from graphfcl.methods.anchor.frame import Anchors
 from graphfcl.methods.anchor.rounds import with_neighbours
-from graphfcl.methods.anchor.settings import AnchorSettings, Neighbourhood
+from graphfcl.methods.anchor.settings import Neighbourhood
 from graphfcl.methods.blocks import RowBlock, open_tables
 from graphfcl.methods.blocks.column_phases import STREAMED
 from graphfcl.methods.blocks.folder_tables import FolderTables

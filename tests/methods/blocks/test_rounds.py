@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 import torch
 
+from graphfcl.methods.anchor import AnchorSettings
 from graphfcl.methods.anchor.frame import Anchors, Blocks
 from graphfcl.methods.anchor.rounds import run_rounds
-from graphfcl.methods.anchor.settings import AnchorSettings, Neighbourhood
+from graphfcl.methods.anchor.settings import Neighbourhood
 from graphfcl.methods.blocks import NodeTables, RowBlock, Table, open_tables
 from tests.methods.blocks.samples import folder_of, in_memory, random_graph, separate_rings, visible_folder
 

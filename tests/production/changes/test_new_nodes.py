@@ -11,8 +11,7 @@ import pytest
 from pyarrow import csv, parquet
 
 from graphfcl import GraphClassifier, GraphfclWarning, InputError, TableColumns, read_tables
-from graphfcl.production.changes.new_nodes import read_nodes
-from graphfcl.production.changes.user_tables import read_supports
+from graphfcl.production import read_nodes, read_supports
 from tests.cli.command import graphfcl_inside
 from tests.methods.test_checks import QUICK
 from tests.production.models import graph_in_memory

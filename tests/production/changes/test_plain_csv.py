@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from pyarrow import csv
 
 from graphfcl.graph.ids import as_arrow, text_array
-from graphfcl.production.changes.written_tables import is_plain, plain_csv, write_table
+from graphfcl.production import write_table
+from graphfcl.production.changes.written_tables import is_plain, plain_csv
 
 TEXTS = st.text(st.characters(codec="utf-8") | st.sampled_from('",\n\r\\ '), max_size=6)
 

@@ -11,7 +11,8 @@ from scipy import sparse
 from graphfcl import Graph, GraphClassifier, InputError, ModelFolder, Progress, build_graph
 from graphfcl.graph import TextSettings
 from graphfcl.graph.tables.words import count_words
-from graphfcl.production.changes.refitting import ClassComparison, Comparison
+from graphfcl.production import Comparison
+from graphfcl.production.changes.refitting import ClassComparison
 from graphfcl.production.labels.label_store import LabelRole
 from tests.production.models import copy_of, everything, graph_in_memory, members, quick, same_answers, small_graph
 

@@ -9,7 +9,7 @@ import pytest
 import graphfcl.production.graph.folder_model_graph as folder_model_graph
 import graphfcl.production.model.state as model_state
 from graphfcl import GraphClassifier, GraphFolder, InputError, ModelFolder
-from graphfcl.production.graph.place import FolderUse
+from graphfcl.production import FolderUse
 from tests.production.graph.folder_models import HIDDEN, assert_same, fit, folder_graph, supports
 
 

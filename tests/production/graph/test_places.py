@@ -9,7 +9,7 @@ import pytest
 
 from graphfcl import GraphClassifier, GraphFolder, InputError, ModelFolder
 from graphfcl.graph.folder import write_folder
-from graphfcl.production.graph.place import FolderUse
+from graphfcl.production import FolderUse
 from tests.methods.blocks.samples import random_graph
 from tests.production.graph.folder_models import supports
 from tests.production.models import everything

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from graphfcl import GraphClassifier, GraphFolder, Progress, Resources
-from graphfcl.production.model.fit_checkpoints import FitCheckpoints
+from graphfcl.production import FitCheckpoints
 from tests.production.graph.folder_models import HIDDEN, SETTINGS, fit
 
 

@@ -13,7 +13,7 @@ import pytest
 import graphfcl.production.model.calibrating as calibrating
 from graphfcl import GraphClassifier, GraphFolder, ModelFolder, Progress, Resources, Tasks, start_workers
 from graphfcl.methods.sgc_ridge import SgcRidge
-from graphfcl.production.graph.place import FolderUse
+from graphfcl.production import FolderUse
 from graphfcl.runtime import resources
 from graphfcl.runtime.files import file_lock, shared_lock
 from graphfcl.runtime.tasks import Workers

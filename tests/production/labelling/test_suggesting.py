@@ -24,8 +24,8 @@ from graphfcl import (
     suggest_for_graph,
 )
 from graphfcl.active.untrained import untrained_vectors
+from graphfcl.production import suggestion_table
 from graphfcl.production.labelling import node_vectors
-from graphfcl.production.labelling.suggestions import suggestion_table
 from graphfcl.production.model.state import AnsweringLearner
 from tests.production.models import HIDDEN, fitted, members, quick, small_graph
 

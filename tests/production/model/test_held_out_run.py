@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from graphfcl import NO_STORE, SILENT, BaseSession, Learner, Session, VisibleGraph, VisibleNodes
+from graphfcl.production import FitCheckpoints
 from graphfcl.production.answers.calibration import HeldOutResult
 from graphfcl.production.answers.row_values import RowValues
-from graphfcl.production.model.fit_checkpoints import FitCheckpoints
 from graphfcl.production.model.fitting import Labels, make_start
 from graphfcl.production.model.held_out_run import run_held_out
 from graphfcl.production.model.parts import Configuration
