@@ -3,9 +3,10 @@
 import hashlib
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 from scipy import sparse
@@ -174,10 +175,6 @@ class Graph:
             digest.update(f"beside:{self.text.beside}".encode())
         return digest.hexdigest()
 
-    def read_from(self, columns: ReadColumns) -> "Graph":
-        """The same graph, which knows the columns of its tables."""
-        return replace(self, columns=columns)
-
     def class_number(self, label: ClassLabel) -> int | None:
         """The position of a class, or None."""
         name = text_of(label)
@@ -187,19 +184,11 @@ class Graph:
         """Node numbers of the user's own ids, exactly as they are; -1 for an id the graph does not have."""
         return self._id_index.exact(ids)
 
-    # What a stream needs of any graph: see AnyGraph
+    # What else streams and commands need of a graph: its files and workers, if it stays on disk (see GraphFolder)
 
-    @property
-    def unsupported_tracks(self) -> tuple[str, ...]:
-        return ()
-
-    @property
-    def shuffled(self) -> bool:
-        return False
-
-    @property
-    def work(self) -> Path | None:
-        return None
+    unsupported_tracks: ClassVar[tuple[str, ...]] = ()
+    shuffled: ClassVar[bool] = False
+    work: ClassVar[Path | None] = None
 
     def device_for(self, wanted: str) -> str:
         """The device itself."""

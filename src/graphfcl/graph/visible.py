@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 from scipy import sparse
@@ -29,6 +30,8 @@ class VisibleGraph:
     nodes: np.ndarray
     adjacency: sparse.csr_array
     features: Features
+
+    relations: ClassVar[tuple[str, ...]] = RELATIONS
 
     def __post_init__(self) -> None:
         for values in (self.nodes, self.adjacency, self.features):
@@ -60,10 +63,6 @@ class VisibleGraph:
     @cached_property
     def weighted(self) -> bool:
         return bool((self.adjacency.data != 1).any())
-
-    @property
-    def relations(self) -> tuple[str, ...]:
-        return RELATIONS
 
     @cached_property
     def degrees(self) -> np.ndarray:

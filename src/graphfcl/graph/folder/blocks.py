@@ -44,11 +44,6 @@ class BlockWriter:
         self._hash = hashlib.sha256()
         self._checksums: list[str] = []
 
-    @property
-    def items(self) -> int:
-        """How many numbers were written."""
-        return self._items
-
     def append(self, values: np.ndarray) -> None:
         """Write the numbers of an array, in C order."""
         plain: Any = np.ascontiguousarray(values, dtype=self.dtype).reshape(-1)
@@ -56,9 +51,13 @@ class BlockWriter:
         self._items += plain.size
         start = 0
         while start < len(content):
-            written = self._file.write(content[start : start + (1 << 26)]) or 0
-            self._digest(content[start : start + written])
+            part = content[start : start + self.block - self._in_block]
+            written = self._file.write(part) or 0
+            self._hash.update(part[:written])
+            self._in_block += written
             start += written
+            if self._in_block == self.block:
+                self._end_block()
 
     def close(self) -> FileEntry:
         """Flush the file to the disk."""
@@ -71,16 +70,6 @@ class BlockWriter:
     def abandon(self) -> None:
         """Close the file without more ado; a second close does nothing."""
         self._file.close()
-
-    def _digest(self, content: memoryview) -> None:
-        start = 0
-        while start < len(content):
-            part = content[start : start + self.block - self._in_block]
-            self._hash.update(part)
-            self._in_block += len(part)
-            start += len(part)
-            if self._in_block == self.block:
-                self._end_block()
 
     def _end_block(self) -> None:
         self._checksums.append(self._hash.hexdigest()[: 2 * DIGEST])

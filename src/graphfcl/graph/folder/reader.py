@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from copy import copy
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from scipy import sparse
@@ -53,9 +53,16 @@ class GraphFolder:
     checksum when it is first read. Another process opens the folder again: what is pickled is the path.
 
     rows: its edges and features alone, which is all that learners are handed. resources: what may be used to compute
-    on it; None if it is only read. The other attributes are those of a :class:`~graphfcl.graph.graph.Graph`;
-    ``stored_values`` are all values of dense features. source: what the folder was imported from.
+    on it; None if it is only read. source: what the folder was imported from.
+    unsupported_tracks: of streams; strategies of the track ``active`` compare all nodes in memory. shuffled: rows are
+    in the order of a secret key of the folder, which says nothing about classes. component_count: not counted, because
+    that needs all edges in memory. stored_values: all values of dense features.
+    The other attributes are those of a :class:`~graphfcl.graph.graph.Graph`.
     """
+
+    unsupported_tracks: ClassVar[tuple[str, ...]] = ("active",)
+    shuffled: ClassVar[bool] = True
+    component_count: ClassVar[None] = None
 
     def __init__(
         self,
@@ -203,11 +210,6 @@ class GraphFolder:
     def isolated_node_count(self) -> int:
         return int((self.degrees() == 0).sum())
 
-    @property
-    def component_count(self) -> None:
-        """Not counted: that needs all edges in memory."""
-        return None
-
     def verify(self) -> None:
         """Compare every file with its checksums; the first that differs is named."""
         for file in self._files.values():
@@ -244,16 +246,6 @@ class GraphFolder:
         return TextIds(self._files[ID_TEXT], self._files[ID_STARTS], index, self.manifest.hash_seed)
 
     # Computing on it
-
-    @property
-    def unsupported_tracks(self) -> tuple[str, ...]:
-        """Strategies of the track ``active`` compare all nodes in memory."""
-        return ("active",)
-
-    @property
-    def shuffled(self) -> bool:
-        """Rows are in the order of a secret key of the folder."""
-        return True
 
     @property
     def work(self) -> Path:

@@ -1,7 +1,10 @@
-"""The user's ids in a graph folder: ids of rows, and rows of ids, without reading them all."""
+"""The user's ids in a graph folder: ids of rows (``of``), and rows of ids (``find``), without reading them all.
+
+``find`` returns (m,) rows, -1 where no node has the id. A number and its text are one id.
+"""
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -9,16 +12,6 @@ from graphfcl.graph.folder.blocks import BlockReader
 from graphfcl.graph.folder.permutation import Shuffle
 from graphfcl.graph.folder.text_keys import text_keys
 from graphfcl.graph.ids import listed, normal, pack_texts, text_array, text_of, unpack_texts, whole_numbers
-
-
-class StoredIds(Protocol):
-    """Both directions."""
-
-    def of(self, rows: np.ndarray) -> np.ndarray:
-        """(m,) int64 or texts."""
-
-    def find(self, wanted: Any) -> np.ndarray:
-        """(m,) rows; -1 where no node has the id. A number and its text are one id."""
 
 
 @dataclass(frozen=True)
@@ -32,9 +25,9 @@ class RangeIds:
 
     def find(self, wanted: Any) -> np.ndarray:
         numbers, whole = whole_numbers(wanted)
-        known = whole & (numbers >= 0) & (numbers < self.shuffle.count)
+        inside = whole & (numbers >= 0) & (numbers < self.shuffle.count)
         matches = np.full(numbers.size, -1, dtype=np.int64)
-        matches[known] = self.shuffle.rows(numbers[known])
+        matches[inside] = self.shuffle.rows(numbers[inside])
         return matches
 
 
@@ -107,9 +100,11 @@ class TextIds:
         texts = [normal(text_of(each)) for each in listed(wanted)]
         content, starts = pack_texts(texts)
         matches = self.index.find(text_keys(content, starts, self.seed))
-        known = np.flatnonzero(matches >= 0)
-        stored = self.of(matches[known]).tolist()
-        for place, text in zip(known.tolist(), stored, strict=True):
-            if text != texts[place]:  # another text with the same key
-                matches[place] = -1
+        places = np.flatnonzero(matches >= 0)
+        stored = self.of(matches[places]).tolist()
+        same_key = [place for place, text in zip(places.tolist(), stored, strict=True) if text != texts[place]]
+        matches[same_key] = -1  # other texts with the same key
         return matches
+
+
+StoredIds: TypeAlias = RangeIds | NumberIds | TextIds

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 from scipy import sparse
@@ -35,6 +36,7 @@ class VisibleFolder:
     resources: Resources
     row_of_number: np.ndarray | None = None
     class_count: int = 0
+    relations: ClassVar[tuple[str, ...]] = RELATIONS
 
     @classmethod
     def of(
@@ -82,10 +84,6 @@ class VisibleFolder:
     @property
     def weighted(self) -> bool:
         return self.reader.weighted
-
-    @property
-    def relations(self) -> tuple[str, ...]:
-        return RELATIONS
 
     @cached_property
     def degrees(self) -> np.ndarray:

@@ -1,7 +1,7 @@
 """What each column of a table of nodes holds, and what becomes of it, planned alike in memory and in blocks."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -41,26 +41,34 @@ class ColumnFacts:
 
 @dataclass(frozen=True)
 class NodeColumns:
-    """The plan.
+    """What a user asked for, checked against the names of the columns; and the plan that :meth:`plan` makes of it.
 
-    text: columns whose words become features. numbers, dates, in the order of the table: a feature each. categories: a
-    feature for each value. vectors: columns of lists; files: ``.npy`` files. left_out: name and reason of all others.
+    text: columns whose words become features. categories: a feature for each value. dates: a feature each, in the order
+    of the table. vectors: columns of lists; files: ``.npy`` files. features: what a user asked for; None if all columns
+    of numbers are meant, or the text alone. drop: columns that are never features.
+    numbers: a feature each, in the order of the table. left_out: name and reason of all others.
     """
 
     id: str
     label: str
-    text: tuple[str, ...] = ()
+    text: tuple[str, ...]
+    features: tuple[str, ...] | None
+    drop: tuple[str, ...]
+    categories: tuple[str, ...]
+    dates: tuple[str, ...]
+    vectors: tuple[str, ...]
+    files: tuple[Path, ...]
     numbers: tuple[str, ...] = ()
-    dates: tuple[str, ...] = ()
-    categories: tuple[str, ...] = ()
-    vectors: tuple[str, ...] = ()
-    files: tuple[Path, ...] = ()
     left_out: tuple[tuple[str, str], ...] = ()
 
     @property
     def of_table(self) -> tuple[str, ...]:
         """All columns of the table that features come from."""
         return (*self.text, *self.numbers, *self.dates, *self.categories, *self.vectors)
+
+    def others(self, nodes: Table) -> list[str]:
+        """All columns but those of ids and labels."""
+        return [column for column in nodes.columns if column not in (self.id, self.label)]
 
     def note(self, nodes: Table) -> str:
         """One sentence on all columns."""
@@ -75,26 +83,8 @@ class NodeColumns:
         out = f" Not used: {_some([f'{name} ({why})' for name, why in self.left_out])}." if self.left_out else ""
         return f"{nodes.path.name}: ids are {self.id}, labels {self.label}; features are {listed}.{out}"
 
-
-@dataclass(frozen=True)
-class RequestedColumns:
-    """What a user asked for, after it was checked against the names of the columns.
-
-    features: None if all columns of numbers are meant, or the text alone.
-    """
-
-    id: str
-    label: str
-    text: tuple[str, ...]
-    features: tuple[str, ...] | None
-    drop: tuple[str, ...]
-    categories: tuple[str, ...]
-    dates: tuple[str, ...]
-    vectors: tuple[str, ...]
-    files: tuple[Path, ...]
-
     @classmethod
-    def check(cls, nodes: Table, columns: TableColumns) -> "RequestedColumns":
+    def check(cls, nodes: Table, columns: TableColumns) -> "NodeColumns":
         """Every name must be that of a column, and no column may be asked for as two things."""
         id_column = nodes.choose(columns.id, ID_NAMES, "node ids")
         label = nodes.choose(columns.label, LABEL_NAMES, "labels")
@@ -117,14 +107,15 @@ class RequestedColumns:
             text = (str(usual),) if free and (features is None or usual in features) else ()
         others = tuple(name for name in features or () if name not in text)
         _refuse_twice(nodes, {**names, "text": text, "features": others})
-        several = {option: names[option] or () for option in ("drop", "categories", "dates", "vectors")}
-        return cls(id=id_column, label=label, text=text, features=features, files=files, **several)
+        drop, categories, dates, vectors = (
+            names[option] or () for option in ("drop", "categories", "dates", "vectors")
+        )
+        return cls(id_column, label, text, features, drop, categories, dates, vectors, files)
 
-    def plan(self, nodes: Table, facts: Mapping[str, ColumnFacts]) -> NodeColumns:
+    def plan(self, nodes: Table, facts: Mapping[str, ColumnFacts]) -> "NodeColumns":
         """The plan for columns of these kinds."""
         numbers, dates, vectors, left_out = [], list(self.dates), list(self.vectors), []
-        named = (self.id, self.label, *self.text, *self.categories, *self.dates, *self.vectors)
-        for column in [name for name in nodes.columns if name not in named]:
+        for column in [name for name in self.others(nodes) if name not in self.of_table]:
             kind = facts[column].kind
             if column in self.drop:
                 left_out.append((column, "dropped"))
@@ -142,16 +133,12 @@ class RequestedColumns:
                 vectors.append(column)
             else:
                 raise _no_feature(nodes, column, facts[column])
-        return NodeColumns(
-            self.id,
-            self.label,
-            self.text,
-            tuple(numbers),
-            tuple(sorted(dates, key=nodes.columns.index)),
-            self.categories,
-            tuple(vectors),
-            self.files,
-            tuple(left_out),
+        return replace(
+            self,
+            numbers=tuple(numbers),
+            dates=tuple(sorted(dates, key=nodes.columns.index)),
+            vectors=tuple(vectors),
+            left_out=tuple(left_out),
         )
 
 
@@ -174,18 +161,18 @@ def _reason(column: str, facts: ColumnFacts) -> str:
 
 
 def _no_feature(nodes: Table, column: str, facts: ColumnFacts) -> InputError:
-    if facts.kind is not Kind.TEXT:
-        reason = f"holds {facts.kind.value}, which is no feature: leave it out."
-        return InputError(f"{nodes.path}: column {column!r} {reason}")
-    if facts.word is None:
+    place, reason = str(nodes.path), f"holds {facts.kind.value}, which is no feature: leave it out."
+    if facts.word is not None:
+        line, word = facts.word
+        place, reason = (
+            f"{place}, {line}",
+            f"holds {word!r}, which is no number: fix it, or ask for categories={column}.",
+        )
+        if DECIMAL_COMMA.fullmatch(word):
+            reason = f"holds {word!r} with a decimal comma: write {word.replace(',', '.')}."
+    elif facts.kind is Kind.TEXT:
         reason = f"holds words: ask for text={column} or categories={column} instead."
-        return InputError(f"{nodes.path}: column {column!r} {reason}")
-    line, word = facts.word
-    if DECIMAL_COMMA.fullmatch(word):
-        reason = f"with a decimal comma: write {word.replace(',', '.')}."
-        return InputError(f"{nodes.path}, {line}: column {column!r} holds {word!r} {reason}")
-    reason = f"which is no number: fix it, or ask for categories={column}."
-    return InputError(f"{nodes.path}, {line}: column {column!r} holds {word!r}, {reason}")
+    return InputError(f"{place}: column {column!r} {reason}")
 
 
 def _vector_file(nodes: Table, name: str) -> Path:
@@ -234,9 +221,9 @@ class NodeFacts:
         ]
 
 
-def scan_nodes(blocks: Iterator[Table], nodes: Table, requested: RequestedColumns, labels: np.ndarray) -> NodeFacts:
+def scan_nodes(blocks: Iterator[Table], nodes: Table, requested: NodeColumns, labels: np.ndarray) -> NodeFacts:
     """blocks: of the whole table, with all columns but ids and labels. labels: (n,) class numbers, -1 where unknown."""
-    others = [column for column in nodes.columns if column not in (requested.id, requested.label)]
+    others = requested.others(nodes)
     # Parquet says what its columns are, CSV does not.
     declared = {} if nodes.is_csv else {c: declared_kind(nodes.schema.field(c).type) or Kind.TEXT for c in others}
     texts = {column: KindOfTexts() for column in others if column not in declared}

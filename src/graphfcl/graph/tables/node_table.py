@@ -19,7 +19,7 @@ from graphfcl.graph.tables.columns import (
     ReadColumns,
     TableColumns,
 )
-from graphfcl.graph.tables.node_columns import NodeColumns, NodeFacts, RequestedColumns, joined_texts, scan_nodes
+from graphfcl.graph.tables.node_columns import NodeColumns, NodeFacts, joined_texts, scan_nodes
 from graphfcl.graph.tables.table import Table
 from graphfcl.graph.tables.values import days_of, numbers_of, vectors_of
 from graphfcl.graph.tables.words import count_known_words
@@ -189,10 +189,10 @@ class NodeTable:
         )
 
 
-def read_node_table(nodes: Table, requested: RequestedColumns, columns: TableColumns, blocks: Blocks) -> NodeTable:
+def read_node_table(nodes: Table, requested: NodeColumns, columns: TableColumns, blocks: Blocks) -> NodeTable:
     """Reads labels, then looks at all other columns once, and plans."""
     labels = _labels(nodes, requested.label, blocks, columns)
-    others = [column for column in nodes.columns if column not in (requested.id, requested.label)]
+    others = requested.others(nodes)
     facts = scan_nodes(blocks(others) if others else iter(()), nodes, requested, _bare_numbers(labels))
     plan = requested.plan(nodes, facts.columns)
     features = NodeFeatures.of(plan, facts, nodes, blocks, labels.numbers.size)

@@ -4,6 +4,7 @@
 :class:`TableColumns`. ``edges``: the ids of both ends, and optionally a weight.
 """
 
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from graphfcl.graph.ids import IdIndex, as_arrow, class_label, make_ids, text_ar
 from graphfcl.graph.labels import means_unknown
 from graphfcl.graph.tables.columns import TableColumns
 from graphfcl.graph.tables.frames import arrow_table, is_frame
-from graphfcl.graph.tables.node_columns import RequestedColumns
+from graphfcl.graph.tables.node_columns import NodeColumns
 from graphfcl.graph.tables.node_table import (
     TYPE_NAMES,
     EdgeColumns,
@@ -70,7 +71,7 @@ def _arrow(frame: Any, called: str) -> Any:
 
 def _graph_of(nodes: Table, edges: Any, columns: TableColumns, name: str) -> Graph:
     """edges: a table, or a sparse matrix whose rows are those of the nodes."""
-    requested = RequestedColumns.check(nodes, columns)
+    requested = NodeColumns.check(nodes, columns)
     ends = EdgeColumns.choose(edges, columns) if isinstance(edges, Table) else EdgeColumns.usual()
     nodes.read()
     texts = nodes.texts(requested.id, "a node id")
@@ -82,7 +83,7 @@ def _graph_of(nodes: Table, edges: Any, columns: TableColumns, name: str) -> Gra
         adjacency, edge_notes = _read_edges(edges, ends, ids)
     else:
         adjacency, edge_notes = _read_matrix(edges, texts.size)
-    return build_graph(
+    graph = build_graph(
         adjacency,
         rows,
         labels.numbers,
@@ -94,7 +95,8 @@ def _graph_of(nodes: Table, edges: Any, columns: TableColumns, name: str) -> Gra
         where=str(nodes.path),
         notes=[*table.notes, *edge_notes, *labels.notes],
         cleaned=changed + labels.changed,
-    ).read_from(table.read_columns(ends))
+    )
+    return replace(graph, columns=table.read_columns(ends))
 
 
 def _read_edges(edges: Table, ends: EdgeColumns, ids: np.ndarray) -> tuple[sparse.csr_array, list[str]]:

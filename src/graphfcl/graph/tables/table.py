@@ -113,16 +113,13 @@ class Table:
 
     def blocks(self, columns: Sequence[str]) -> Iterator["Table"]:
         """The file in blocks of rows, with some of its columns; messages speak of lines of the whole file."""
-        first, batches = 0, self._csv_batches(columns) if self.is_csv else self._parquet_batches(columns)
-        while True:
-            try:
-                batch = next(batches, None)
-            except FAILURES as error:
-                raise self.unreadable(error) from error
-            if batch is None:
-                return
-            yield self.part(pa.Table.from_batches([batch]), first)
-            first += batch.num_rows
+        first = 0
+        try:
+            for batch in self._csv_batches(columns) if self.is_csv else self._parquet_batches(columns):
+                yield self.part(pa.Table.from_batches([batch]), first)
+                first += batch.num_rows
+        except FAILURES as error:
+            raise self.unreadable(error) from error
 
     def _parquet_batches(self, columns: Sequence[str]) -> Iterator[Any]:
         rows = max(1, min(1 << 18, NUMBERS // max(1, len(columns))))

@@ -70,7 +70,7 @@ def _tables(raw: Path) -> dict[str, Any]:
         "edge_place": lambda number: f"line {number + 1}",
         "node_count": count,
         "features": lambda: (rows for _, rows in _rows(raw / FEATURES, "float32")),
-        "feature_count": _width(raw / FEATURES) if has_features else 0,
+        "feature_count": next(_rows(raw / FEATURES, "float32"))[1].shape[1] if has_features else 0,
         "edges": lambda _: _edges(raw / EDGES),
         "fingerprint": of_files(*(raw / each for each in (COUNTS, LABELS, FEATURES, EDGES))),
         "unused": _unused(sorted(each.name for each in raw.glob("*.csv.gz")), raw),
@@ -85,7 +85,7 @@ def _edges(path: Path) -> Iterator[EdgeBlock]:
 
 
 def _binary(raw: Path) -> dict[str, Any]:
-    path, found = raw / DATA, array_names(raw / DATA)
+    path, names = raw / DATA, array_names(raw / DATA)
     counts = np.concatenate(list(ArrayStream(path, "num_nodes_list").blocks(STEP)))
     count = _one_graph(counts, path)
     edges = ArrayStream(path, "edge_index")
@@ -96,8 +96,8 @@ def _binary(raw: Path) -> dict[str, Any]:
     coder = LabelCoder()
     for block in labels.blocks(STEP):
         coder.add_numbers(block)
-    features = ArrayStream(path, "node_feat") if "node_feat" in found else None
-    known = {"edge_index", "node_feat", "num_nodes_list", "num_edges_list"}
+    features = ArrayStream(path, "node_feat") if "node_feat" in names else None
+    unused = names - {"edge_index", "node_feat", "num_nodes_list", "num_edges_list"}
     return {
         "labels": _labels(coder, count, raw / LABEL_DATA, lambda row: f"{raw / LABEL_DATA}, node {row}"),
         "nodes_where": str(path),
@@ -107,7 +107,7 @@ def _binary(raw: Path) -> dict[str, Any]:
         "feature_count": 0 if features is None else int(features.shape[-1]),
         "edges": lambda _: _index_edges(edges),
         "fingerprint": of_files(path, raw / LABEL_DATA),
-        "unused": [f"{DATA}: {', '.join(sorted(found - known))} were not used."] if found - known else [],
+        "unused": [f"{DATA}: {', '.join(sorted(unused))} were not used."] if unused else [],
     }
 
 
@@ -152,29 +152,20 @@ def _unused(names: list[str], raw: Path) -> list[str]:
     return [f"{raw.name}: {', '.join(other)} were not used."] if other else []
 
 
-def _open(path: Path, kind: str | None, *, may_be_empty: bool = False) -> Any:
-    """Reads the table in blocks, all columns of one kind; without a kind, only the names of its columns.
-
-    may_be_empty: an empty line is a row with an empty place.
-    """
-
-    def open_with(types: dict[str, Any]) -> Any:
-        return csv.open_csv(
-            path,
-            read_options=csv.ReadOptions(block_size=BYTES, use_threads=False, autogenerate_column_names=True),
-            parse_options=csv.ParseOptions(ignore_empty_lines=not may_be_empty),
-            convert_options=csv.ConvertOptions(column_types=types, null_values=["", "nan", "NaN"]),
-        )
-
-    names = open_with({}).schema.names
-    return names if kind is None else open_with({name: getattr(pa, kind)() for name in names})
-
-
 def _rows(path: Path, kind: str, *, may_be_empty: bool = False) -> Iterator[tuple[int, np.ndarray]]:
-    """Blocks of rows of a table without a header, and how many rows stood before. An empty place is NaN, if it may."""
+    """Blocks of rows of a table without a header, and how many rows stood before.
+
+    may_be_empty: an empty line is a row, with NaN in an empty place.
+    """
+    options = {
+        "read_options": csv.ReadOptions(block_size=BYTES, use_threads=False, autogenerate_column_names=True),
+        "parse_options": csv.ParseOptions(ignore_empty_lines=not may_be_empty),
+    }
     first = 0
     try:
-        for batch in _open(path, kind, may_be_empty=may_be_empty):
+        types = dict.fromkeys(csv.open_csv(path, **options).schema.names, getattr(pa, kind)())
+        convert = csv.ConvertOptions(column_types=types, null_values=["", "nan", "NaN"])
+        for batch in csv.open_csv(path, **options, convert_options=convert):
             for column in () if may_be_empty else batch.columns:
                 if column.null_count:
                     row = int(np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False))[0])
@@ -187,17 +178,7 @@ def _rows(path: Path, kind: str, *, may_be_empty: bool = False) -> Iterator[tupl
             yield first, rows
             first += batch.num_rows
     except FAILURES as error:
-        raise _unreadable(path, error) from error
-
-
-def _width(path: Path) -> int:
-    """How many columns a table has."""
-    try:
-        return len(_open(path, None))
-    except FAILURES as error:
-        raise _unreadable(path, error) from error
-
-
-def _unreadable(path: Path, error: Exception) -> InputError:
-    reason = str(error).splitlines()[0].rstrip(".")
-    return wrong_row(path, error) or InputError(f"{path} cannot be read as a table ({reason}): copy it again.")
+        reason = str(error).splitlines()[0].rstrip(".")
+        raise wrong_row(path, error) or InputError(
+            f"{path} cannot be read as a table ({reason}): copy it again."
+        ) from error

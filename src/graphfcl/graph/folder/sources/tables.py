@@ -20,7 +20,7 @@ from graphfcl.graph.folder.source import STEP, EdgeBlock, GraphSource, Spool, Te
 from graphfcl.graph.graph import Features
 from graphfcl.graph.ids import NODE_ID, normal, refuse_twice
 from graphfcl.graph.tables.columns import TableColumns
-from graphfcl.graph.tables.node_columns import RequestedColumns
+from graphfcl.graph.tables.node_columns import NodeColumns
 from graphfcl.graph.tables.node_table import (
     TYPE_NAMES,
     EdgeColumns,
@@ -54,7 +54,7 @@ def tables_source(
 
 def _open(folder: Path, columns: TableColumns, name: str, spool: Spool) -> GraphSource:
     nodes, edges = Table.in_folder(folder, "nodes"), Table.in_folder(folder, "edges")
-    requested, ends = RequestedColumns.check(nodes, columns), EdgeColumns.choose(edges, columns)
+    requested, ends = NodeColumns.check(nodes, columns), EdgeColumns.choose(edges, columns)
     ids = TableIds(nodes, requested.id, spool)
     table = read_node_table(nodes, requested, columns, nodes.blocks)
     names = table.features.names
