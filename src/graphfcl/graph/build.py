@@ -255,7 +255,7 @@ def warn_of_serious(notes: Iterable[str]) -> None:
 
 
 def warn_of_others(notes: Iterable[str]) -> None:
-    """Warn of all else, where nobody will see the graph."""
+    """Warn of all other notes, where the caller never gets the graph."""
     _warn(note for note in notes if not is_serious(note))
 
 

@@ -169,7 +169,7 @@ def from_networkx(
         text=settings,
         name=name,
         where=WHERE,
-        notes=[*([f"Not used of {WHERE}: {', '.join(unused)}."] if unused else []), *notes],
+        notes=[*_unused_note(WHERE, unused), *notes],
     )
 
 
@@ -280,23 +280,21 @@ def as_graph(value: object, who: str) -> AnyGraph:
     """
     if isinstance(value, Graph | GraphFolder):
         return value
-    # Whoever hands in such an object has imported its library.
+    # A caller that has such an object has imported its library.
     pyg, networkx = sys.modules.get("torch_geometric.data"), sys.modules.get("networkx")
+    graph = None
     if pyg is not None and isinstance(value, pyg.Data | pyg.HeteroData):
-        return _made(from_pyg(value))
-    if networkx is not None and isinstance(value, networkx.Graph):
-        return _made(from_networkx(value))
+        graph = from_pyg(value)
+    elif networkx is not None and isinstance(value, networkx.Graph):
+        graph = from_networkx(value)
+    if graph is not None:
+        warn_of_others(graph.notes)
+        return graph
     library, kind = library_of(value), type(value).__name__
     described = kind if library == "builtins" else f"{kind} of {library}"
     is_dataset = pyg is not None and isinstance(value, pyg.Dataset)
     hint = "give one graph of it, such as dataset[0]" if is_dataset else _hint(value)
     raise InputError(f"{who} needs a graph, and got {described}: {hint}.")
-
-
-def _made(graph: Graph) -> Graph:
-    """A graph that nobody sees, nor its notes."""
-    warn_of_others(graph.notes)
-    return graph
 
 
 def _hint(value: object) -> str:

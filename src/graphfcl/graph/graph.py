@@ -15,6 +15,7 @@ from graphfcl.graph.ids import ClassLabel, IdIndex, class_label, normal, pack_te
 from graphfcl.graph.tables.columns import ReadColumns
 from graphfcl.graph.views import Features, FeatureView
 from graphfcl.graph.visible import VisibleGraph
+from graphfcl.runtime.arrays import array_parts
 
 UNKNOWN = -1
 
@@ -46,8 +47,8 @@ class Graph:
         are these as texts; ``class_labels`` are the classes as the user writes them.
     node_ids: (n,) the user's own ids, int64 or text, see :mod:`graphfcl.graph.ids`.
     text: set if the features are word counts, see :class:`TextSettings`.
-    column_min_nodes: whoever made sparse features kept the columns that at least so many nodes have. A learner sees a
-        column if so many nodes of session 0 have it.
+    column_min_nodes: the columns of sparse features were selected so that at least so many nodes have each. A learner
+        sees a column if so many nodes of session 0 have it.
     notes: what the builder changed (directions dropped, duplicates merged, …), a sentence each.
     cleaned: how many ids and class names the builder changed; the hash is that of the cleaned ones.
     columns: those of the tables that it was read from.
@@ -230,17 +231,5 @@ class Graph:
         return IdIndex(self.node_ids)
 
     def _arrays(self) -> list[np.ndarray]:
-        arrays = [
-            self.adjacency.indptr,
-            self.adjacency.indices,
-            self.adjacency.data,
-            self.labels,
-            self.node_ids,
-        ]
-        if sparse.issparse(self.features):
-            arrays += [self.features.indptr, self.features.indices, self.features.data]
-        else:
-            arrays.append(self.features)
-        if self.feature_names is not None:
-            arrays.append(self.feature_names)
-        return arrays
+        values = (self.adjacency, self.features, self.labels, self.node_ids, self.feature_names)
+        return [part for each in values if each is not None for part in array_parts(each)]

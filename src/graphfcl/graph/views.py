@@ -23,8 +23,8 @@ class FeatureView(Protocol):
 class KnownColumns:
     """Of sparse features, the columns that enough nodes of session 0 have; the others do not exist for a learner.
 
-    Whoever made the columns counted their nodes in the whole graph. A column that passes the dataset's minimum only
-    with nodes of later classes was chosen by looking at those classes.
+    The columns were selected by counting their nodes in the whole graph. A column that passes the minimum only with
+    nodes of later classes was chosen by looking at those classes.
 
     columns: (v,) ascending.
     """

@@ -23,10 +23,14 @@ def search_many(ordered: np.ndarray, wanted: np.ndarray, *, side: Literal["left"
     return places
 
 
+def array_parts(values: Any) -> tuple[np.ndarray, ...]:
+    """The arrays of a CSR matrix, or the array itself."""
+    return (values,) if isinstance(values, np.ndarray) else (values.indptr, values.indices, values.data)
+
+
 def read_only(values: Any) -> Any:
     """The same array or CSR matrix, made read-only."""
-    parts = (values,) if isinstance(values, np.ndarray) else (values.indptr, values.indices, values.data)
-    for part in parts:
+    for part in array_parts(values):
         part.flags.writeable = False
     return values
 

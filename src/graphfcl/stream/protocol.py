@@ -116,9 +116,9 @@ class Protocol:
 
 
 def refuse_other_version(version: Any, what: str, remedy: str) -> None:
-    """Raise an InputError unless ``found`` is the protocol version of this graphfcl.
+    """Raise an InputError unless ``version`` is the protocol version of this graphfcl.
 
-    what: the thing that is of version ``found``; None is a file from before protocol versions were stored.
+    version: None for a file that stores none. what: the thing that is of this version.
     remedy: what to do about it.
     """
     if type(version) is not int or version != PROTOCOL_VERSION:

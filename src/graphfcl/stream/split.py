@@ -139,13 +139,13 @@ def draw_evaluation_order(graph: AnyGraph, seed: int, session: int, nodes: np.nd
 
 
 def strategy_generator(graph: AnyGraph, seed: int, session: int) -> np.random.Generator:
-    """The chance that a strategy has in a session of the track ``active``; nobody else draws from it.
+    """The random generator of a strategy in a session of the track ``active``; no other code draws from it.
 
     A strategy can read what its generator was seeded with, and that must not be what node numbers are drawn by: it is a
     digest.
     """
-    said = f"{graph.sha256} {seed} {int(_Draw.STRATEGY)} {session}"
-    return np.random.default_rng(int(hashlib.sha256(said.encode()).hexdigest(), 16))
+    source = f"{graph.sha256} {seed} {int(_Draw.STRATEGY)} {session}"
+    return np.random.default_rng(int(hashlib.sha256(source.encode()).hexdigest(), 16))
 
 
 def _secret_generator(graph: AnyGraph, seed: int, purpose: _Draw, *further: int) -> np.random.Generator:

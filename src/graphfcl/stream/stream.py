@@ -204,7 +204,7 @@ class Stream:
     def queries(self, session: int) -> Queries:
         """All test nodes of the classes seen (``strict``), or the sampled ones (``paper``). For evaluators only.
 
-        Under the track ``active`` those of all classes: a class that nobody has found yet counts too.
+        Under the track ``active`` those of all classes: a class of which no node was labelled yet counts too.
         """
         if self.protocol.name == "paper":
             nodes = np.flatnonzero(np.isin(self.node_of_number, self.split.queries[session]))

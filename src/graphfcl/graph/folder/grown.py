@@ -1,7 +1,7 @@
 """A graph folder with nodes and edges that were added and removed, read like one; the folder itself stays as it is.
 
 Tasks open it by a path: a small folder with ``grown.json``, which names the graph folder, and ``grown.npz``. Both can
-be written again at any time by whoever has the changes.
+be written again at any time from the changes.
 """
 
 import json

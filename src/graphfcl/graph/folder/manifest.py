@@ -60,11 +60,6 @@ class Manifest:
     column_min_nodes: int = 1
 
     @property
-    def row_type(self) -> str:
-        """The type of numbers of rows: 4 bytes where they fit."""
-        return row_type(self.nodes)
-
-    @property
     def byte_count(self) -> int:
         """Bytes of all files but the manifest."""
         return sum(entry.byte_count for entry in self.files.values())
@@ -79,7 +74,7 @@ class Manifest:
 
     def expected_files(self) -> dict[str, tuple[str, int | None]]:
         """Type and count of the numbers of every file that must be there; None where the content decides."""
-        nodes, row = self.nodes, self.row_type
+        nodes, row = self.nodes, row_type(self.nodes)
         expected: dict[str, tuple[str, int | None]] = {
             INDPTR: ("<i8", nodes + 1),
             INDICES: (row, 2 * self.edges),
@@ -107,7 +102,7 @@ class Manifest:
 
 
 def row_type(count: int) -> str:
-    """The type of numbers of so many rows."""
+    """The type of the numbers of so many rows: 4 bytes where they fit."""
     return "<i4" if count < 2**31 else "<i8"
 
 

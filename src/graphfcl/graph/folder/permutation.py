@@ -19,7 +19,7 @@ STEP = 1 << 16  # numbers at a time: they stay in the cache of a core
 
 @dataclass(frozen=True)
 class Shuffle:
-    """A bijection of 0 to count−1. key: any whole number that is not negative; whoever has it can undo the shuffle."""
+    """A bijection of 0 to count−1. key: any whole number that is not negative; with it the shuffle can be undone."""
 
     count: int
     key: int
@@ -34,28 +34,27 @@ class Shuffle:
 
     def table(self, dtype: Any) -> np.ndarray:
         """(count,) :meth:`rows` of all positions, which is faster to look up many times."""
-        found = np.empty(self.count, dtype=dtype)
+        table = np.empty(self.count, dtype=dtype)
         for start in range(0, self.count, STEP):
             stop = min(start + STEP, self.count)
-            found[start:stop] = self.rows(np.arange(start, stop))
-        return found
+            table[start:stop] = self.rows(np.arange(start, stop))
+        return table
 
     def _all(self, numbers: np.ndarray, rounds: range) -> np.ndarray:
-        given = np.asarray(numbers, dtype=np.int64)
-        if given.size and not 0 <= int(given.min()) <= int(given.max()) < self.count:
+        numbers = np.asarray(numbers, dtype=np.int64)
+        if numbers.size and not 0 <= int(numbers.min()) <= int(numbers.max()) < self.count:
             raise IndexError(f"numbers outside 0 to {self.count - 1}")
         if self.count < 2:
-            return given.copy()
-        found = np.empty(given.shape, dtype=np.int64)
-        for start in range(0, given.size, STEP):
-            part = given[start : start + STEP].astype(np.uint64)
-            part = self._pass(part, rounds)
+            return numbers.copy()
+        result = np.empty(numbers.shape, dtype=np.int64)
+        for start in range(0, numbers.size, STEP):
+            part = self._pass(numbers[start : start + STEP].astype(np.uint64), rounds)
             outside = np.flatnonzero(part >= self.count)
             while outside.size:
                 part[outside] = self._pass(part[outside], rounds)
                 outside = outside[part[outside] >= self.count]
-            found[start : start + STEP] = part
-        return found
+            result[start : start + STEP] = part
+        return result
 
     def _pass(self, numbers: np.ndarray, rounds: range) -> np.ndarray:
         low_bits = (self.count - 1).bit_length() // 2 or 1

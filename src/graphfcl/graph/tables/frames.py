@@ -1,6 +1,6 @@
 """DataFrames of other libraries, by Arrow: pandas, polars, pyarrow and whatever else offers its tables that way.
 
-Neither pandas nor polars is needed: whoever hands in a frame has its library.
+Neither pandas nor polars is needed: a caller that has a frame has its library.
 """
 
 import re
@@ -92,7 +92,7 @@ def table_like(like: Any, columns: Mapping[str, Any], rows: Any = None) -> Any:
     """
     import pyarrow as pa
 
-    table = pa.table({name: _column(name, values) for name, values in columns.items()})
+    table = pa.table({n: set_column(values) if n == "set" else as_arrow(values) for n, values in columns.items()})
     library = library_of(like)
     if library == "pandas":
         frame = table.to_pandas()
@@ -100,12 +100,8 @@ def table_like(like: Any, columns: Mapping[str, Any], rows: Any = None) -> Any:
             frame.index = like.index if rows is None else like.index.take(rows)
         return frame
     if library == "polars":
-        return sys.modules["polars"].from_arrow(table)  # whoever has a frame has imported it
+        return sys.modules["polars"].from_arrow(table)  # a caller that has a frame has imported it
     return table
-
-
-def _column(name: str, values: Any) -> Any:
-    return set_column(values) if name == "set" else as_arrow(values)
 
 
 def set_column(sets: Iterable[Sequence[ClassLabel]]) -> Any:

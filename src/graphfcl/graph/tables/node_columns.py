@@ -289,20 +289,22 @@ class _Association:
             values = trimmed(values) if says_text(values.type) else values
             encoded = values.combine_chunks().dictionary_encode()
             different = encoded.dictionary.to_pylist()
-        except (pa.ArrowException, UnicodeDecodeError):  # not UTF-8: whoever uses the column says so
+        except (pa.ArrowException, UnicodeDecodeError):  # not UTF-8: reported where the column is used
             self._give_up()
             return
         labels = self._labels[first : first + len(values)]
         places = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
         both = (labels >= 0) & (places >= 0)
+        used = [different[place] for place in np.unique(places[both]).tolist()]
+        if len(self._codes.keys() | used) > self._limit:
+            self._give_up()
+            return
         classes = int(self._labels.max()) + 1
         pairs, counts = np.unique(places[both] * np.int64(classes) + labels[both], return_counts=True)
         for pair, count in zip(pairs.tolist(), counts.tolist(), strict=True):
             code = self._codes.setdefault(different[pair // classes], len(self._codes))
             key = (code, pair % classes)
             self._counts[key] = self._counts.get(key, 0) + count
-        if len(self._codes) > self._limit:
-            self._give_up()
 
     def _give_up(self) -> None:
         self._limit, self._codes, self._counts = 0, {}, {}

@@ -1,6 +1,6 @@
 """Tables in text files: what separates columns, where a row stands, and what is wrong with a file.
 
-Files are read without counting lines; whoever has to name one reads the file again up to it.
+Files are read without counting lines; to name one, the file is read again up to it.
 """
 
 import csv

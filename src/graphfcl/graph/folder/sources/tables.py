@@ -8,6 +8,7 @@ import errno
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -45,11 +46,7 @@ def tables_source(
 
     It reads ids and labels; features and edges are read when they are needed.
     """
-
-    def open_source(spool: Spool) -> GraphSource:
-        return _open(Path(folder), columns or TableColumns(), name or Path(folder).resolve().name, spool)
-
-    return open_source
+    return partial(_open, Path(folder), columns or TableColumns(), name or Path(folder).resolve().name)
 
 
 def _open(folder: Path, columns: TableColumns, name: str, spool: Spool) -> GraphSource:
