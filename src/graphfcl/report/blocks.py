@@ -100,6 +100,19 @@ class Row:
             for result in self.results.values()
         ]
 
+    def curve(self, key: str) -> dict[str, list[float | None]]:
+        """Mean by session, and the ends of the 95 % interval where there are several seeds."""
+        summaries = [None if np.isnan(column).any() else summary(column) for column in self.sessions(key).T]
+
+        def end(one: SeedSummary | None, sign: int) -> float | None:
+            return None if one is None or one.interval is None else one.mean + sign * one.interval
+
+        return {
+            "mean": [None if one is None else one.mean for one in summaries],
+            "low": [end(one, -1) for one in summaries],
+            "high": [end(one, 1) for one in summaries],
+        }
+
     def mean(self, key: str) -> float | None:
         """Mean of a figure that is no metric over the runs that counted it, such as the peak memory in MB."""
         values = list(self.values(key).values())
@@ -256,34 +269,6 @@ def prominent(blocks: Sequence[Block]) -> list[str]:
         return names
     references = {block.reference.name for block in blocks}
     return [name for place, name in enumerate(names) if place < SHOWN_OF_MANY or name in references]
-
-
-@dataclass(frozen=True)
-class Sweep:
-    """One method on one dataset over N and K. averages: (N, K) → average over sessions."""
-
-    dataset: str
-    row: str
-    version_text: str
-    averages: dict[tuple[int, int], SeedSummary]
-
-    @property
-    def ways(self) -> list[int]:
-        return sorted({way for way, _ in self.averages})
-
-    @property
-    def shots(self) -> list[int]:
-        return sorted({shot for _, shot in self.averages})
-
-
-def sweeps(blocks: Sequence[Block]) -> list[Sweep]:
-    """What the blocks of the parameter study show, for each dataset and row."""
-    averages: dict[tuple[str, str], dict[tuple[int, int], SeedSummary]] = {}
-    for block in blocks:
-        for row in block.rows:
-            place = (block.protocol["way"], block.protocol["shot"])
-            averages.setdefault((block.dataset, row.name), {})[place] = summary(row.values("average"))
-    return [Sweep(*place, blocks[0].version_text, cells) for place, cells in averages.items()]
 
 
 def summary(values: dict[int, float] | Sequence[float]) -> SeedSummary:

@@ -1,7 +1,7 @@
 """The texts that tables and page share, and the figures that the paper prints."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
@@ -10,26 +10,22 @@ import numpy as np
 
 from graphfcl.metrics import FEWEST_SEEDS, SeedSummary, SessionMetric, StreamMetric, session_metrics, stream_metrics
 from graphfcl.report.blocks import CONTROL, FORM, ORACLE, POOL, QUERIES, Block, Row
-from graphfcl.report.statistics import Comparison
 
 PRINTED_RULES = {"amazon-clothing": (3, 5), "dblp": (5, 5), "reddit": (2, 3)}  # N and K of Table 2
 PRINTED_SESSIONS = 10  # 0 to 9
 
 
-def further_of_sessions() -> list[SessionMetric]:
-    """Metrics of sessions that the report shows besides its main table."""
-    return [metric for metric in session_metrics() if "report" in metric.places]
-
-
-def further_of_streams() -> list[StreamMetric]:
-    """The same of whole streams."""
-    return [metric for metric in stream_metrics() if "report" in metric.places]
+def further_metrics() -> list[SessionMetric | StreamMetric]:
+    """Metrics that the report shows besides its main table, those of sessions first."""
+    return [metric for metric in (*session_metrics(), *stream_metrics()) if "report" in metric.places]
 
 
 def further_titles(block: Block) -> dict[str, str]:
     """Name → title of the metrics besides the result table's own; none if no row has one."""
-    titles = {metric.name: f"{metric.title}, last session" for metric in further_of_sessions()}
-    titles |= {metric.name: metric.title for metric in further_of_streams()}
+    titles = {
+        metric.name: f"{metric.title}, last session" if isinstance(metric, SessionMetric) else metric.title
+        for metric in further_metrics()
+    }
     return titles if any(row.summary(name) is not None for row in block.rows for name in titles) else {}
 
 
@@ -38,7 +34,7 @@ def paper_tables() -> dict[str, Any]:
     return json.loads(files("graphfcl.report").joinpath("paper_tables.json").read_text())
 
 
-def printed_figures(block: Block) -> list[dict[str, Any]]:
+def printed_rows(block: Block) -> list[dict[str, Any]]:
     """What the paper prints for rows of a block, in %, where dataset, rules and sessions are the paper's."""
     rules = (block.protocol["name"], block.protocol["track"], block.protocol["way"], block.protocol["shot"])
     paper_rules = ("paper", "transductive", *PRINTED_RULES.get(block.dataset_path, (0, 0)))
@@ -126,20 +122,6 @@ def compared_texts(block: Block, row: Row) -> tuple[str, str, str]:
 
 def p_figure(p_value: float) -> str:
     return "< 0.001" if p_value < 0.001 else f"{p_value:.3f}"
-
-
-def lead_lines(leads: Mapping[str, Mapping[str, Comparison]]) -> list[tuple[str, ...]]:
-    """A line for each row: its difference from every other, with interval and p-value."""
-
-    def lead(comparison: Comparison | None) -> str:
-        if comparison is None:
-            return ""
-        difference = comparison.difference
-        if difference.interval is None or comparison.adjusted is None:
-            return f"{difference.mean:+.2f} (too few seeds)"
-        return f"{difference.mean:+.2f} ± {difference.interval:.2f} ({p_figure(comparison.adjusted)})"
-
-    return [(name, *(lead(others.get(other)) for other in leads)) for name, others in leads.items()]
 
 
 def notes(block: Block) -> tuple[str, ...]:

@@ -8,30 +8,12 @@ from typing import Any
 import numpy as np
 
 from graphfcl.experiments import Grid
-from graphfcl.metrics import FEWEST_SEEDS, SeedSummary, active_metrics
+from graphfcl.metrics import FEWEST_SEEDS, SeedSummary, SessionMetric, active_metrics
 from graphfcl.report.active import active_data, active_figure
-from graphfcl.report.blocks import (
-    Block,
-    Findings,
-    Row,
-    Sweep,
-    by_strength,
-    collect,
-    prominent,
-    summary,
-    sweeps,
-    version_text,
-)
-from graphfcl.report.comparison import (
-    MARKS,
-    compared_texts,
-    further_of_sessions,
-    further_titles,
-    notes,
-    printed_figures,
-)
+from graphfcl.report.blocks import Block, Findings, Row, by_strength, collect, prominent, version_text
+from graphfcl.report.comparison import MARKS, compared_texts, further_metrics, further_titles, notes, printed_rows
 from graphfcl.report.figures import Style, colour_rules, curves_figure, row_styles
-from graphfcl.report.tables import ABOUT_LEADS, all_tables, latex, lead_tables, markdown, read_dataset_table
+from graphfcl.report.tables import ABOUT_LEADS, all_tables, latex, lead_tables, markdown, read_dataset_table, sweeps
 from graphfcl.runtime.files import write_bytes
 
 # In the order in which they stand on the page; what is in brackets only where a block has that part.
@@ -118,7 +100,7 @@ def page_data(findings: Findings) -> dict[str, Any]:
         "names": by_strength(tables),
         "bright": {grid.name: prominent([b for b in tables if b.grid is grid]) for grid in findings.grids},
         "blocks": [_block(block, findings) for block in tables],
-        "sweeps": [_sweep(sweep) for sweep in sweeps([b for b in findings.blocks if b.grid.kind == "sweep"])],
+        "sweeps": _sweeps(findings),
         "embeddings": _embeddings(findings),
         "datasets": read_dataset_table(findings.folder),
         "grids": [_grid(findings, grid) for grid in findings.grids],
@@ -180,16 +162,20 @@ def _block(block: Block, findings: Findings) -> dict[str, Any]:
         "reference": block.reference.name,
         "winner": block.winner,
         "rows": [_row(block, row, further, ranks.get(row.name)) for row in block.rows],
-        "printed": printed_figures(block),
+        "printed": printed_rows(block),
         "notes": list(notes(block)),
         "leads": [{"title": title, "columns": lead.columns, "rows": lead.rows} for title, lead in leads],
     }
     if further:
         shown["further"] = further
-        shown["curves"] = {m.name: f"{m.title}: {m.what}" for m in further_of_sessions() if m.share}
+        shown["curves"] = {metric.name: f"{metric.title}: {metric.what}" for metric in _further_curves()}
     if block.is_active:
         shown["active"] = active_data(block)
     return shown
+
+
+def _further_curves() -> list[SessionMetric]:
+    return [metric for metric in further_metrics() if isinstance(metric, SessionMetric) and metric.share]
 
 
 def _row(block: Block, row: Row, further: dict[str, str], rank: float | None) -> dict[str, Any]:
@@ -198,7 +184,7 @@ def _row(block: Block, row: Row, further: dict[str, str], rank: float | None) ->
         "marks": list(row.marks),
         "seeds": sorted(row.results),
         "sessions": list(range(row.sessions().shape[1])),
-        **{key: _curve(row.sessions(key)) for key in ("balanced_accuracy", "base", "novel")},
+        **{key: row.curve(key) for key in ("balanced_accuracy", "base", "novel")},
         **{key: _plain(row.summary(key)) for key in ("average", "pd", "rpd")},
         "last": _plain(row.summary("balanced_accuracy")),
         "matrix": _numbers(row.matrix()),
@@ -214,22 +200,8 @@ def _row(block: Block, row: Row, further: dict[str, str], rank: float | None) ->
         shown["active"] = {metric.name: _plain(row.summary(metric.name)) for metric in active_metrics()}
     if further:
         shown["further"] = {name: _plain(row.summary(name)) for name in further}
-        shown["curves"] = {m.name: _curve(row.sessions(m.name)) for m in further_of_sessions() if m.share}
+        shown["curves"] = {metric.name: row.curve(metric.name) for metric in _further_curves()}
     return shown
-
-
-def _curve(values: np.ndarray) -> dict[str, list[float | None]]:
-    """values: (seeds, sessions). Mean, and the ends of the 95 % interval where there are several seeds."""
-    summaries = [None if np.isnan(column).any() else summary(column) for column in values.T]
-
-    def end(one: SeedSummary | None, sign: int) -> float | None:
-        return None if one is None or one.interval is None else one.mean + sign * one.interval
-
-    return {
-        "mean": [None if one is None else one.mean for one in summaries],
-        "low": [end(one, -1) for one in summaries],
-        "high": [end(one, 1) for one in summaries],
-    }
 
 
 def _plain(seeds: SeedSummary | None) -> dict[str, float | None] | None:
@@ -242,16 +214,18 @@ def _numbers(matrix: np.ndarray) -> list[list[float | None]]:
     return [[None if np.isnan(value) else float(value) for value in row] for row in matrix]
 
 
-def _sweep(sweep: Sweep) -> dict[str, Any]:
-    cells = [[sweep.averages.get((way, shot)) for shot in sweep.shots] for way in sweep.ways]
-    return {
-        "dataset": sweep.dataset,
-        "method": sweep.row,
-        "version": sweep.version_text,
-        "ways": sweep.ways,
-        "shots": sweep.shots,
-        "values": [[None if cell is None else cell.mean for cell in line] for line in cells],
-    }
+def _sweeps(findings: Findings) -> list[dict[str, Any]]:
+    return [
+        {
+            "dataset": sweep.dataset,
+            "method": sweep.row,
+            "version": sweep.version_text,
+            "ways": sweep.ways,
+            "shots": sweep.shots,
+            "values": [[None if average is None else average.mean for average in line] for line in sweep.lines],
+        }
+        for sweep in sweeps([block for block in findings.blocks if block.grid.kind == "sweep"])
+    ]
 
 
 def _embeddings(findings: Findings) -> list[dict[str, Any]]:
@@ -269,19 +243,18 @@ def _embeddings(findings: Findings) -> list[dict[str, Any]]:
 
 def _versions(findings: Findings) -> list[str]:
     """With what the cells of each grid were computed; several lines where they differ."""
-    lines: dict[str, None] = {}
-    for block in findings.blocks:
-        for row in block.rows:
-            for result in row.results.values():
-                parts = ", ".join(f"{key} {value}" for key, value in result["versions"].items())
-                lines[f"{block.grid.name}, {block.version_text}: {parts}"] = None
-    return list(lines)
+    results = [(block, each) for block in findings.blocks for row in block.rows for each in row.results.values()]
+    lines = (
+        f"{block.grid.name}, {block.version_text}: {', '.join(f'{key} {v}' for key, v in result['versions'].items())}"
+        for block, result in results
+    )
+    return list(dict.fromkeys(lines))
 
 
 def _settings(findings: Findings) -> list[dict[str, Any]]:
-    settings_of = {}
-    for block in findings.blocks:
-        for row in block.rows:
-            result = next(iter(row.results.values()))
-            settings_of[f"{block.grid.name}: {row.name}"] = result["settings"]
-    return [{"name": name, "settings": settings} for name, settings in settings_of.items()]
+    settings = {
+        f"{block.grid.name}: {row.name}": next(iter(row.results.values()))["settings"]
+        for block in findings.blocks
+        for row in block.rows
+    }
+    return [{"name": name, "settings": values} for name, values in settings.items()]

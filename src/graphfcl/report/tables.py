@@ -1,27 +1,29 @@
 """Tables as Markdown and LaTeX; Table 1 lists the datasets at hand, with their counts and splits."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from graphfcl.datasets import all_datasets, data_folder, load_dataset
+from graphfcl.metrics import SeedSummary
 from graphfcl.report.active import active_table
-from graphfcl.report.blocks import Block, Findings, Sweep, sweeps
+from graphfcl.report.blocks import Block, Findings, summary
 from graphfcl.report.comparison import (
     Table,
     compared_texts,
     figure,
-    further_of_sessions,
-    further_of_streams,
+    further_metrics,
     further_titles,
-    lead_lines,
     marked_name,
     notes,
-    printed_figures,
+    p_figure,
+    printed_rows,
 )
+from graphfcl.report.statistics import Comparison
 from graphfcl.runtime.files import write_bytes
 from graphfcl.stream import make_stream
 
@@ -44,7 +46,7 @@ def result_table(block: Block, ranks: Mapping[str, float]) -> Table:
         if ranks:
             line.append(f"{ranks[row.name]:.2f}" if row.name in ranks else "")
         lines.append(tuple(line))
-    for one in printed_figures(block):
+    for one in printed_rows(block):
         cells = [f"{value:.2f}" for value in (*one["accuracy"], one["average"], one["pd"], one["rpd"])]
         line = [f"{one['name']}, printed", "", *cells]
         lines.append((*line, *[""] * (len(columns) - len(line))))
@@ -61,18 +63,29 @@ LEADS = {"average": "all pairs, average", "last": "all pairs, last session"}
 
 def lead_tables(block: Block) -> list[Table]:
     """Every row against every other, on the average over sessions and at the last one; none for fewer than three."""
-    families = [(LEADS[metric], block.leads(metric)) for metric in LEADS]
-    return [
-        Table(f"{block.title}: {title}", ("method", *leads), tuple(lead_lines(leads)), notes=(ABOUT_LEADS,))
-        for title, leads in families
-        if len(leads) > 2
-    ]
+    tables = []
+    for metric, title in LEADS.items():
+        leads = block.leads(metric)
+        if len(leads) > 2:
+            rows = tuple((name, *(_lead(others.get(other)) for other in leads)) for name, others in leads.items())
+            tables.append(Table(f"{block.title}: {title}", ("method", *leads), rows, notes=(ABOUT_LEADS,)))
+    return tables
+
+
+def _lead(comparison: Comparison | None) -> str:
+    """The difference of two rows, with interval and p-value."""
+    if comparison is None:
+        return ""
+    difference = comparison.difference
+    if difference.interval is None or comparison.adjusted is None:
+        return f"{difference.mean:+.2f} (too few seeds)"
+    return f"{difference.mean:+.2f} ± {difference.interval:.2f} ({p_figure(comparison.adjusted)})"
 
 
 def further_table(block: Block, titles: Mapping[str, str]) -> Table:
     """Metrics besides the result table's own."""
     rows = tuple((row.name, *(figure(row.summary(name)) for name in titles)) for row in block.rows)
-    about = tuple(f"{metric.title}: {metric.what}" for metric in (*further_of_sessions(), *further_of_streams()))
+    about = tuple(f"{metric.title}: {metric.what}" for metric in further_metrics())
     return Table(f"{block.title}: further metrics", ("method", *titles.values()), rows, notes=about)
 
 
@@ -99,11 +112,42 @@ def cost_table(block: Block) -> Table:
     return Table(f"{block.title}: costs and choices", columns, tuple(rows))
 
 
+@dataclass(frozen=True)
+class Sweep:
+    """One method on one dataset over N and K. averages: (N, K) → average over sessions."""
+
+    dataset: str
+    row: str
+    version_text: str
+    averages: dict[tuple[int, int], SeedSummary]
+
+    @property
+    def ways(self) -> list[int]:
+        return sorted({way for way, _ in self.averages})
+
+    @property
+    def shots(self) -> list[int]:
+        return sorted({shot for _, shot in self.averages})
+
+    @property
+    def lines(self) -> list[list[SeedSummary | None]]:
+        """For each N the averages of all K; None where there is none."""
+        return [[self.averages.get((way, shot)) for shot in self.shots] for way in self.ways]
+
+
+def sweeps(blocks: Sequence[Block]) -> list[Sweep]:
+    """What the blocks of the parameter study show, for each dataset and row."""
+    averages: dict[tuple[str, str], dict[tuple[int, int], SeedSummary]] = {}
+    for block in blocks:
+        for row in block.rows:
+            place = (block.protocol["way"], block.protocol["shot"])
+            averages.setdefault((block.dataset, row.name), {})[place] = summary(row.values("average"))
+    return [Sweep(*place, blocks[0].version_text, cells) for place, cells in averages.items()]
+
+
 def sweep_table(sweep: Sweep) -> Table:
     """Average accuracy over N (down) and K (across) of one method."""
-    rows = tuple(
-        (f"{way}-way", *(figure(sweep.averages.get((way, shot))) for shot in sweep.shots)) for way in sweep.ways
-    )
+    rows = tuple((f"{way}-way", *map(figure, line)) for way, line in zip(sweep.ways, sweep.lines, strict=True))
     columns = ("", *(f"{shot}-shot" for shot in sweep.shots))
     title = f"{sweep.dataset}: {sweep.row}, average balanced accuracy, {sweep.version_text}"
     return Table(title, columns, rows)
