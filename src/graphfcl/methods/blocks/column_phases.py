@@ -49,14 +49,14 @@ class ColumnTask:
     operator: Operator
     given: StoredTable
     found: tuple[tuple[int, StoredTable], ...]
-    slices: tuple[int, ...]
     smoothing: tuple[float, int] | None = None
+    slices: tuple[int, ...] = ()
 
 
 def run_columns(
     phase: str, task: ColumnTask, resources: Resources, progress: Progress = SILENT, *, leading: int | None = None
 ) -> None:
-    """Compute all slices of the tables of ``task.found`` that are not there. ``task.slices`` is not read.
+    """Compute all slices of the tables of ``task.found`` that are not there.
 
     leading: only slices in which so many columns lie, the first ones.
     """
@@ -191,7 +191,7 @@ class RowFactors:
             "visible", lambda start, stop: np.stack([np.ones(stop - start), mask[start:stop]], axis=1)
         )
         found = self._planned("degrees")
-        task = ColumnTask(self._source, Operator(shown, loop=False), ones, ((1, found),), ())
+        task = ColumnTask(self._source, Operator(shown, loop=False), ones, ((1, found),))
         run_columns("degrees", task, self._visible.resources, self._progress())
         return found
 

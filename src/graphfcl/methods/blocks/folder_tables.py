@@ -6,6 +6,7 @@ that it would be computed of is computed.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,26 +16,15 @@ import torch
 from graphfcl.graph.folder.visible import VisibleFolder
 from graphfcl.graph.visible import VisibleGraph
 from graphfcl.methods.blocks.column_phases import ColumnTask, Operator, RowFactors, need_of_slice, run_columns
-from graphfcl.methods.blocks.interface import (
-    UNLABELLED,
-    Held,
-    NodeTables,
-    RowBlock,
-    RowPhase,
-    RowSums,
-    Table,
-    Tensors,
-)
+from graphfcl.methods.blocks.interface import UNLABELLED, Held, NodeTables, RowBlock, RowPhase, Table, Tensors
 from graphfcl.methods.blocks.row_tasks import (
     AnyTable,
     FolderTable,
     JoinedTables,
     RowTask,
-    add_rows,
     as_single,
     as_stored,
     need_of_rows,
-    write_rows,
 )
 from graphfcl.methods.blocks.source import Source
 from graphfcl.methods.blocks.stored_table import StoredTable
@@ -85,16 +75,13 @@ class FolderTables(NodeTables):
     def leading_vectors(self, rank: int, seed: int, *, exact: bool = False) -> tuple[torch.Tensor, torch.Tensor]:
         """As in memory, with Σ over blocks of Xᵀ(X S)."""
 
-        def product(span: np.ndarray) -> np.ndarray:
-            return self._sum("span", _products, span)["product"].numpy().astype(span.dtype)
+        def total(phase: str, function: Any, span: np.ndarray) -> np.ndarray:
+            return (
+                self.sums(phase, function, given={"span": torch.from_numpy(span)})["total"].numpy().astype(span.dtype)
+            )
 
-        def gram(span: np.ndarray) -> np.ndarray:
-            return self._sum("span-gram", _grams, span)["gram"].numpy().astype(span.dtype)
-
+        product, gram = partial(total, "span", _products), partial(total, "span-gram", _grams)
         return leading_vectors_from((self.node_count, self.feature_count), product, gram, rank, seed, exact=exact)
-
-    def _sum(self, phase: str, function: RowSums, span: np.ndarray) -> Tensors:
-        return self.sums(phase, function, given={"span": torch.from_numpy(span)})
 
     def own(self, basis: torch.Tensor) -> FolderTable:
         """(n, k) XB of all rows, hidden ones included: they count nothing wherever rows are counted."""
@@ -104,7 +91,7 @@ class FolderTables(NodeTables):
 
         def make(_: int) -> None:
             given = self.work.put("given", {"basis": array})
-            write_rows("own", RowTask(self.source, _projected, {}, None, given, {}), stored, *self._how)
+            RowTask(self.source, _projected, {}, None, given, {}).write("own", stored, *self._how)
 
         return FolderTable(stored, stored.columns, make, shared=True)
 
@@ -113,16 +100,16 @@ class FolderTables(NodeTables):
         return self.visible.resources, self.progress
 
     def hops(self, own: Table, counts: Sequence[int]) -> list[FolderTable]:
-        first, made = as_single(own), []
-        for count in counts:
-            key = key_of(hops=count, own=first.stored.key, graph=self.source.graph_key)
-            shape = (first.stored.rows, first.stored.columns)
-            made.append(self.work.table(f"hops-{count}", key, *shape, by="slices"))
+        first = as_single(own)
+        keys = [key_of(hops=count, own=first.stored.key, graph=self.source.graph_key) for count in counts]
+        made = [
+            self.work.table(f"hops-{count}", key, *first.stored.shape, by="slices")
+            for count, key in zip(counts, keys, strict=True)
+        ]
 
         def make(columns: int) -> None:
-            task = ColumnTask(
-                self.source, self.by_row.adjacency, first.made(), tuple(zip(counts, made, strict=True)), ()
-            )
+            hops = tuple(zip(counts, made, strict=True))
+            task = ColumnTask(self.source, self.by_row.adjacency, first.made(), hops)
             run_columns("hops", task, *self._how, leading=columns)
 
         return [FolderTable(stored, first.columns, make, (first,)) for stored in made]
@@ -139,7 +126,7 @@ class FolderTables(NodeTables):
 
         def make(_: int) -> None:
             smoothing = (share, steps)
-            task = ColumnTask(self.source, self.by_row.adjacency, first.made(), ((0, stored),), (), smoothing)
+            task = ColumnTask(self.source, self.by_row.adjacency, first.made(), ((0, stored),), smoothing)
             run_columns("smoothing", task, *self._how)
 
         return self._planned(stored, make, (first,), (first,) * last_use)
@@ -151,12 +138,12 @@ class FolderTables(NodeTables):
 
         def make(_: int) -> None:
             operator = Operator(self.by_row.link_scales, loop=False)
-            run_columns("links", ColumnTask(self.source, operator, first.made(), ((1, stored),), ()), *self._how)
+            run_columns("links", ColumnTask(self.source, operator, first.made(), ((1, stored),)), *self._how)
 
         return self._planned(stored, make, (first,), ())
 
     def link_roots(self) -> FolderTable:
-        return self._small(self.by_row.link_roots)
+        return FolderTable(self.by_row.link_roots, 1)
 
     def labels(self, labelled: Labelled) -> FolderTable:
         rows, columns = self.visible.rows(labelled[0]), labelled[1]
@@ -166,16 +153,13 @@ class FolderTables(NodeTables):
             every = np.full((self.source.rows, 1), UNLABELLED, dtype=np.int32)
             every[rows, 0] = columns
             stored.fill(every)
-        return self._small(stored)
+        return FolderTable(stored, 1)
 
     def take(self, values: torch.Tensor) -> FolderTable:
         array = values.cpu().numpy()
         key = arrays_key({"values": array})
         stored = self.work.table("taken", key, *array.shape, kind=array.dtype.str, by="parts")
         stored.fill(array)
-        return self._small(stored)
-
-    def _small(self, stored: StoredTable) -> FolderTable:
         return FolderTable(stored, stored.columns)
 
     # Functions of blocks
@@ -185,13 +169,13 @@ class FolderTables(NodeTables):
         stored = self.work.table(phase.name, task.key(phase.name), self.source.rows, columns, kind=kind, by="parts")
 
         def make(_: int) -> None:
-            write_rows(phase.name, self._ready(task), stored, *self._how)
+            self._ready(task).write(phase.name, stored, *self._how)
 
         return self._planned(stored, make, tuple(task.tables.values()), tuple(task.tables[name] for name in last_use))
 
     def _sums(self, phase: RowPhase) -> Tensors:
         task = self._task(phase)
-        sums = add_rows(phase.name, task, lambda: self._ready(task), self.work, *self._how)
+        sums = task.add(phase.name, lambda: self._ready(task), self.work, *self._how)
         return {name: torch.from_numpy(array) for name, array in sums.items()}
 
     def remember(
@@ -272,12 +256,12 @@ def _projected(block: RowBlock) -> torch.Tensor:
 def _products(block: RowBlock) -> Tensors:
     """Xᵀ(X S) of the visible rows."""
     features, span = _visible_features(block), block.given["span"].numpy()
-    return {"product": torch.from_numpy(np.asarray(features.T @ (features @ span)))}
+    return {"total": torch.from_numpy(np.asarray(features.T @ (features @ span)))}
 
 
 def _grams(block: RowBlock) -> Tensors:
     seen = np.asarray(_visible_features(block) @ block.given["span"].numpy())
-    return {"gram": torch.from_numpy(seen.T @ seen)}
+    return {"total": torch.from_numpy(seen.T @ seen)}
 
 
 def _visible_features(block: RowBlock) -> Any:

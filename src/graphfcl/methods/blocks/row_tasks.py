@@ -4,7 +4,7 @@ A task is a part of the rows, and the parts follow from the number of rows alone
 part, and then over parts. So neither the number of workers nor the memory changes a byte of it.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -169,36 +169,31 @@ class RowTask:
             phase=phase, function=name, source=self.source.key, tables=keys, given=self.given.key, values=self.values
         )
 
+    def write(self, phase: str, found: StoredTable, resources: Resources, progress: Progress) -> None:
+        """Compute what is missing of a table."""
+        _run(phase, [replace(self, part=part, found=found) for part in found.missing()], resources, progress)
 
-def write_rows(phase: str, task: RowTask, found: StoredTable, resources: Resources, progress: Progress) -> None:
-    """Compute what is missing of a table."""
-    _run(phase, [replace(task, part=part, found=found) for part in found.missing()], resources, progress)
+    def add(
+        self, phase: str, before: Callable[[], "RowTask"], work: WorkFolder, resources: Resources, progress: Progress
+    ) -> Arrays:
+        """The sums over all blocks, in 64 bits; read if they were computed before.
 
+        before: called if something is to be computed, to make the tables that it reads; returns the task with them.
+        """
+        key = self.key(phase)
+        parts = [work.path_of(f"{phase}-part-{part:04d}", key) for part in range(len(parts_of(self.source.rows)))]
 
-def add_rows(
-    phase: str, task: RowTask, before: Callable[[], RowTask], work: WorkFolder, resources: Resources, progress: Progress
-) -> Arrays:
-    """The sums over all blocks, in 64 bits; read if they were computed before.
+        def compute() -> Arrays:
+            ready = before()
+            missing = [part for part, path in enumerate(parts) if read_arrays(path, key) is None]
+            items = [replace(ready, part=part, sums=StoredArrays(parts[part], key)) for part in missing]
+            _run(phase, items, resources, progress)
+            return _added(StoredArrays(path, key).read() for path in parts)
 
-    before: called if something is to be computed, to make the tables that it reads; returns the task with them.
-    """
-    key = task.key(phase)
-    parts = [work.path_of(f"{phase}-part-{part:04d}", key) for part in range(len(parts_of(task.source.rows)))]
-
-    def compute() -> Arrays:
-        ready = before()
-        missing = [part for part, path in enumerate(parts) if read_arrays(path, key) is None]
-        items = [replace(ready, part=part, sums=StoredArrays(parts[part], key)) for part in missing]
-        _run(phase, items, resources, progress)
-        total: Arrays = {}
+        total = work.arrays(phase, key, compute)
         for path in parts:
-            _add(total, StoredArrays(path, key).read())
+            path.unlink(missing_ok=True)
         return total
-
-    found = work.arrays(phase, key, compute)
-    for path in parts:
-        path.unlink(missing_ok=True)
-    return found
 
 
 def _run(phase: str, items: list[RowTask], resources: Resources, progress: Progress) -> None:
@@ -227,15 +222,16 @@ def compute_rows(task: RowTask) -> None:
         if task.found is not None:
             task.found.files[task.part].write(task.function(block).numpy() for block in blocks)
         if task.sums is not None:
-            total: Arrays = {}
-            for block in blocks:
-                _add(total, {name: each.double().numpy() for name, each in task.function(block).items()})
-            write_arrays(task.sums.path, task.sums.key, total)
+            sums = ({name: each.double().numpy() for name, each in task.function(block).items()} for block in blocks)
+            write_arrays(task.sums.path, task.sums.key, _added(sums))
 
 
-def _add(total: Arrays, more: Arrays) -> None:
-    for name, values in more.items():
-        if name in total:
-            total[name] += values
-        else:
-            total[name] = values.copy()
+def _added(terms: Iterable[Arrays]) -> Arrays:
+    total: Arrays = {}
+    for term in terms:
+        for name, values in term.items():
+            if name in total:
+                total[name] += values
+            else:
+                total[name] = values.copy()
+    return total
