@@ -17,7 +17,7 @@ from graphfcl import InputError, Tasks, load_grids, run_grid
 from graphfcl.experiments import Cell, CellStore, Grid, GridStatus
 from graphfcl.experiments import grid as grid_module
 from graphfcl.experiments import running as grid_running
-from graphfcl.experiments.running import Workshop, take_cells
+from graphfcl.experiments.running import WorkerPlan, take_cells
 from graphfcl.runtime.tasks import Backend, Outcome, WorkerLost, Workers, running
 from tests.cli.command import assert_one_sentence, graphfcl_inside
 from tests.experiments.test_grid import grid_of, table, unbroken
@@ -81,8 +81,7 @@ def test_a_cell_that_kills_its_workers_is_given_up_by_the_next(tmp_path: Path) -
         store.note_start(deadly, "this call")
     store.note_start(good, "an earlier call")
     assert (store.starts(deadly, "this call"), store.starts(good, "this call")) == (3, 0)
-    workshop = Workshop(tmp_path, "cpu", None)
-    assert take_cells(workshop, (deadly, good), "this call", 0) == 1
+    assert take_cells(WorkerPlan(tmp_path, (deadly, good), "this call", "cpu", None), 0) == 1
     assert "its worker died 3 times" in (store.error(deadly) or "")
     assert store.done(good), "what was begun by another call does not count"
     assert not list((tmp_path / "state").glob("*.started.json"))
@@ -98,11 +97,11 @@ class Dying:
 
     def submit(self, order: Any) -> Any:
         if not self.before:
-            workshop, cells, call = order.function.args
-            store = CellStore(workshop.folder)
-            left = [cell for cell in cells if not store.settled(cell)]
+            (plan,) = order.function.args
+            store = CellStore(plan.folder)
+            left = [cell for cell in plan.cells if not store.settled(cell)]
             if left:
-                store.note_start(left[0], call)
+                store.note_start(left[0], plan.call)
             else:
                 return Outcome(0), object()
         return None, object()

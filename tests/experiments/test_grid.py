@@ -1,6 +1,5 @@
 """Grids: killed and continued, shared by processes, with failures and damage."""
 
-import json
 import os
 import shutil
 import signal
@@ -13,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from graphfcl import GraphfclWarning, InputError, find_method, load_grids, run_grid
-from graphfcl.experiments import Cell, CellStore, Grid, grid_from_toml, read_cell
-from graphfcl.experiments.paper_grids import ABLATION, OTHER_FORMS, embed, sweep, table2, table3
+from graphfcl import GraphfclWarning, InputError, load_grids, run_grid
+from graphfcl.experiments import Cell, CellStore, Grid, read_cell
+from graphfcl.experiments.paper_grids import table2
 from tests.methods.test_checks import GRAPH
 from tests.warm import run_warm
 
@@ -66,11 +65,11 @@ import time
 from pathlib import Path
 from graphfcl.experiments import run_grid, running
 from tests.experiments.test_grid import grid_of
-plain = running.settle
-def settle(*arguments):
+plain = running.run_and_store
+def slowly(*arguments):
     plain(*arguments)
     time.sleep(1)  # so that it can be killed in the middle
-running.settle = settle  # a spawned worker imports the script as its main module, so the hook is there too
+running.run_and_store = slowly  # a spawned worker imports the script as its main module, so the hook is there too
 if __name__ == "__main__":
     run_grid(grid_of(), Path({folder!r}), jobs=1)
 """
@@ -164,10 +163,10 @@ def test_processes_end_when_whoever_started_them_is_gone(tmp_path: Path) -> None
     text = STARTED.format(folder=str(tmp_path / "grid"), start_method="forkserver")
     hook = """
 import os, time
-def slow(store, cell, workshop):
+def slow(store, cell, plan):
     open({place!r}, "a").write(f"{{os.getpid()}}\\n")
     time.sleep(2)
-running.settle = slow
+running.run_and_store = slow
 if __name__"""
     script.write_text(text.replace("if __name__", hook.format(place=str(tmp_path / "pids")), 1))
     process = subprocess.Popen([sys.executable, str(script)], cwd=ROOT, env=ENVIRONMENT)
@@ -333,18 +332,18 @@ class DiesOf:
     def __init__(self, key: str) -> None:
         self.key = key
 
-    def __call__(self, workshop: Any, cells: tuple[Cell, ...], call: str, number: int) -> int:
+    def __call__(self, plan: Any, number: int) -> int:
         from graphfcl.experiments import running
 
-        plain = running.settle
+        plain = running.run_and_store
 
-        def settle(store: CellStore, cell: Cell, workshop: Any) -> None:
+        def run_or_die(store: CellStore, cell: Cell, plan: Any) -> None:
             if cell.key == self.key:
                 os.kill(os.getpid(), signal.SIGKILL)
-            plain(store, cell, workshop)
+            plain(store, cell, plan)
 
-        running.settle = settle
-        return running.take_cells(workshop, cells, call, number)
+        running.run_and_store = run_or_die
+        return running.take_cells(plan, number)
 
 
 def test_grids_are_remembered(unbroken: tuple[Path, Grid], tmp_path: Path) -> None:
@@ -356,71 +355,3 @@ def test_grids_are_remembered(unbroken: tuple[Path, Grid], tmp_path: Path) -> No
     (tmp_path / "grids" / "x.json").write_text("{")
     with pytest.raises(InputError, match="damaged"):
         load_grids(tmp_path)
-
-
-def test_what_the_paper_s_tables_need() -> None:
-    grid = table2(["debian", "wordnet"], ["hag-meta", "cec"], 3, ["strict", "paper"], {"way": 1})
-    assert len({cell.key for cell in grid.cells}) == 2 * 2 * 3 * 2
-    assert {cell.rules["name"] for cell in grid.cells} == {"strict", "paper"}
-    ablation = table3(["debian"], 2, ["strict"], {})
-    assert {cell.row for cell in ablation.cells} == set(ABLATION)
-    assert len(ABLATION) == 8
-    assert {cell.settings["fine_tuning_steps"] for cell in ablation.cells} == {20}
-    study = sweep(["debian"], ["hag-meta", "cec"], 1, {})
-    assert len(study.cells) == 2 * 16
-    (first, second) = embed(["debian"], ["hag-meta", "cec"], {}).cells
-    assert first.embed
-    assert first.rules == second.rules == {"way": 2, "shot": 5, "sessions": 2}
-
-
-def test_a_toml_file_describes_a_grid(tmp_path: Path) -> None:
-    path = tmp_path / "mine.toml"
-    path.write_text(
-        'graphs = ["debian"]\nmethods = ["cec"]\nseeds = [3, 5]\ntracks = ["open", "isolated"]\nsessions = 2\n'
-        '[[variants]]\nname = "small"\nmethod = "hag-meta"\nsettings = {size = 8}\n'
-    )
-    grid = grid_from_toml(path)
-    assert grid.name == "mine"
-    assert len(grid.cells) == 2 * 2 * 2
-    assert {cell.row for cell in grid.cells} == {"cec", "small"}
-    assert {cell.seed for cell in grid.cells} == {3, 5}
-    assert {cell.rules["track"] for cell in grid.cells} == {"open", "isolated"}
-    assert json.loads(json.dumps(grid.cells[0].as_json())) == grid.cells[0].as_json()
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ('graphs = ["debian"]\n\nmethdos = ["cec"]\n', r"line 3: there is no key 'methdos': did you mean 'methods'"),
-        ('graphs = ["debian"]\nmethods = ["cecc"]\n', "did you mean 'cec'"),
-        ('graphs = "debian"\nmethods = ["cec"]\n', "line 1: graphs must be a list"),
-        ('graphs = ["debian"]\n', "needs `graphs` and either"),
-        ("graphs = [", "is not TOML"),
-        ('graphs = ["a"]\nmethods = ["cec"]\nseeds = "12"\n', "line 3: seeds must be a count"),
-        ('graphs = ["a"]\nmethods = [3]\n', "list of names"),
-        ('graphs = ["a"]\nmethods = ["cec"]\nname = "../up"\n', "no plain file name"),
-        ('graphs = ["a"]\n[variants]\nname = "x"\n', "variants must be a list"),
-        ('graphs=["a"]\n[[variants]]\nname="x"\nmethod="cec"\nsettings={sizes=3}\n', "did you mean 'size'"),
-        ('graphs=["a"]\n[[variants]]\nname="x"\n', "needs a name and a method"),
-    ],
-)
-def test_a_wrong_toml_is_one_sentence(tmp_path: Path, text: str, message: str) -> None:
-    path = tmp_path / "bad.toml"
-    path.write_text(text)
-    with pytest.raises(InputError, match=message):
-        grid_from_toml(path)
-
-
-def test_other_forms_are_rows_of_their_own() -> None:
-    printed = {"er-gnn, as printed": OTHER_FORMS["er-gnn, as printed"]}
-    grid = table2(["debian"], ["er-gnn"], 2, ["strict"], {}, printed)
-    assert [(cell.row, cell.method, cell.seed) for cell in grid.cells] == [
-        ("er-gnn", "er-gnn", 0),
-        ("er-gnn, as printed", "er-gnn", 0),
-        ("er-gnn", "er-gnn", 1),
-        ("er-gnn, as printed", "er-gnn", 1),
-    ]
-    assert grid.cells[1].settings["replay"] == "printed"
-    assert grid.cells[0].key != grid.cells[1].key
-    for method, settings in OTHER_FORMS.values():
-        find_method(method).settings_with(settings)

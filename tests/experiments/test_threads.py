@@ -23,11 +23,11 @@ class TellsThreads:
     def __init__(self, place: Path) -> None:
         self.place = place
 
-    def __call__(self, workshop: running.Workshop, cells: tuple[Cell, ...], call: str, number: int) -> int:
-        running.settle = self.settle
-        return running.take_cells(workshop, cells, call, number)
+    def __call__(self, plan: running.WorkerPlan, number: int) -> int:
+        running.run_and_store = self.write_threads
+        return running.take_cells(plan, number)
 
-    def settle(self, store: CellStore, cell: Cell, workshop: running.Workshop) -> None:  # noqa: ARG002
+    def write_threads(self, store: CellStore, cell: Cell, plan: running.WorkerPlan) -> None:  # noqa: ARG002
         import pyarrow.parquet
         import sklearn.manifold
         import torch

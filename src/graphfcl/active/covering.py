@@ -1,6 +1,6 @@
 """Cover what no label reaches: nodes that stand for as much of it as possible, spread (in the manner of ProbCover).
 
-A class that nobody has named shows as a region where few nodes are labelled compared with elsewhere. Such regions are
+A class without a label shows as a region where few nodes are labelled compared with elsewhere. Such regions are
 weighed, and nodes are taken one by one so that together they stand for the most weight.
 """
 
@@ -18,10 +18,10 @@ AGAIN = 32  # rows whose gain is computed again at a time
 
 @dataclass(frozen=True)
 class CoveringSettings:
-    """What was settled on development graphs; see ``docs/active-learning.md``.
+    """Values chosen on development graphs; see ``docs/active-learning.md``.
 
-    components: principal components that nodes are compared by. neighbours: nearest nodes by which it is said how far
-    labels reach. usual: quantile over candidates of the share of labelled neighbours that is usual. reached: the part
+    components: principal components that nodes are compared by. neighbours: nearest nodes that decide how far labels
+    reach. usual: quantile over candidates of the share of labelled neighbours that is usual. reached: the part
     of the usual share that counts as reached. doubt: how much of the weight is the model's doubt. width: of the kernel,
     times the usual distance to the tenth neighbour. enough: labels with which a class that came late has enough; least:
     the part of their weight that nodes keep which the model takes for a class that has enough.
@@ -103,24 +103,16 @@ class Covering(Strategy):
         if state.scores is None:
             return np.ones(state.candidates.size)
         best, highest, _ = state.likeliest(state.candidates)
-        return self._doubt(highest) * self._need(state, best)
-
-    def _doubt(self, highest: np.ndarray) -> np.ndarray:
-        """(c,) 1 on average; larger where the model is less certain. highest: (c,) largest probabilities."""
-        count = highest.size
-        if count < 2:
-            return np.ones(count)
-        rank = np.empty(count)
-        rank[np.argsort(1 - highest, kind="stable")] = np.arange(count) / (count - 1)
-        return 1 - self.settings.doubt + 2 * self.settings.doubt * rank
-
-    def _need(self, state: ActiveLearningState, best: np.ndarray) -> np.ndarray:
-        """(c,) max(least, 1 − labels / enough) of the likeliest class, if it came late; else 1. best: (c,) classes."""
-        assert state.scores is not None
         counts = np.bincount(state.columns, minlength=state.scores.shape[1])
+        # max(least, 1 − labels / enough) of a class that came late, 1 of the others.
         need = np.maximum(self.settings.least, 1 - counts / self.settings.enough)
         need[~state.late] = 1
-        return need[best]
+        if highest.size < 2:
+            return need[best]
+        # 1 on average, larger where the model is less certain.
+        rank = np.empty(highest.size)
+        rank[np.argsort(1 - highest, kind="stable")] = np.arange(highest.size) / (highest.size - 1)
+        return (1 - self.settings.doubt + 2 * self.settings.doubt * rank) * need[best]
 
     def _covered(self, state: ActiveLearningState, values: np.ndarray, width: float) -> np.ndarray:
         """(c,) how well labelled nodes of classes that came late stand for each candidate."""

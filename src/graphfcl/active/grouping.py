@@ -1,4 +1,4 @@
-"""A few tight groups among nodes that nobody has named: never a partition, of which most parts are mixed.
+"""A few tight groups among unlabelled nodes: never a partition, of which most parts are mixed.
 
 Every node has a *ball*: itself and the m − 1 nodes most like it. Two figures say how tight a ball B is::
 

@@ -1,18 +1,14 @@
 """Strategies by name. One of this package is added by a class and a line in ``STRATEGIES``."""
 
-from __future__ import annotations
-
 import inspect
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from graphfcl.active.contract import Strategy
 from graphfcl.errors import InputError
 from graphfcl.runtime.registry import Entry, Registry, check_class
 from graphfcl.runtime.source_code import reference_of
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 OF_EACH_CLASS = "of-each-class"  # a row of the track ``active`` that is no strategy: no strategy may be called so
 
@@ -34,14 +30,6 @@ class NamedStrategy(Entry[type[Strategy]]):
     @property
     def strategy(self) -> type[Strategy]:
         return self.thing
-
-    @property
-    def title(self) -> str:
-        return self.strategy.title
-
-    @property
-    def reference(self) -> str:
-        return self.strategy.reference
 
     def make(self) -> Strategy:
         return self.strategy()

@@ -3,9 +3,8 @@
 import hashlib
 import json
 import warnings
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -106,14 +105,13 @@ def run_cell(
     refuse_other_version(cell.protocol_version, f"the cell of {cell.method}", OTHER_FOLDER)
     stream = cell_stream(cell, data_dir)
     settings = {key: as_tuples(value) for key, value in cell.settings.items()}
-    after: Callable[[Learner], dict[str, Any]] | None = None
-    if cell.embed:
-
-        def after(learner: Learner) -> dict[str, Any]:
-            return {"embedding": picture(learner, stream)}
-
     job = Run(stream, cell.method, settings, device, cell.strategy)
+    after = partial(_embedding, stream=stream) if cell.embed else None
     return run(job, progress=progress, encoders=encoders, after=after)
+
+
+def _embedding(learner: Learner, stream: Stream) -> dict[str, Any]:
+    return {"embedding": picture(learner, stream)}
 
 
 def picture(learner: Learner, stream: Stream) -> dict[str, Any]:

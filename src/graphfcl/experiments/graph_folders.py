@@ -9,11 +9,11 @@ from graphfcl.methods import METHODS, find_method
 from graphfcl.runtime.memory import format_bytes, process_bytes, usable_bytes
 from graphfcl.runtime.resources import Resources
 
-SHARE = 0.75  # of the usable memory that a run may take if nobody says otherwise
+SHARE = 0.75  # of the usable memory that a run may take by default
 
 
 def usual_memory() -> int:
-    """Bytes that a run may use if nobody says otherwise; 4 GiB where the system does not say how many there are."""
+    """Bytes that a run may use by default; 4 GiB where the system does not report how many there are."""
     usable = usable_bytes()
     return 4 << 30 if usable is None else int(SHARE * usable)
 

@@ -70,7 +70,7 @@ class _GridFile:
         file.refuse_unknown(file.values, GRID_KEYS)
         for key in LIST_KEYS:
             if not isinstance(file.values.get(key, []), list):
-                raise InputError(f"{path}, line {file.line_of(key)}: {key} must be a list.")
+                raise file.fault(key, f"{key} must be a list.")
         return file
 
     def seeds(self) -> Sequence[int]:
@@ -79,14 +79,12 @@ class _GridFile:
             return range(seeds)
         if isinstance(seeds, list) and seeds and all(isinstance(seed, int) for seed in seeds):
             return seeds
-        raise InputError(
-            f"{self.path}, line {self.line_of('seeds')}: seeds must be a count or a list of whole numbers."
-        )
+        raise self.fault("seeds", "seeds must be a count or a list of whole numbers.")
 
     def name(self) -> str:
         for key in ("graphs", "methods", "strategies"):
             if not all(isinstance(name, str) for name in self.values.get(key, [])):
-                raise InputError(f"{self.path}, line {self.line_of(key)}: {key} must be a list of names.")
+                raise self.fault(key, f"{key} must be a list of names.")
         name = str(self.values.get("name", self.path.stem))
         if not re.fullmatch(r"[\w. -]+", name) or name.startswith(".") or name in KINDS:
             raise InputError(
@@ -125,9 +123,7 @@ class _GridFile:
     def rules(self) -> list[dict[str, Any]]:
         """Every combination of the rules that the file changes."""
         if "strategies" in self.values and "active" not in self.values.get("tracks", []):
-            raise InputError(
-                f'{self.path}, line {self.line_of("strategies")}: strategies belong to tracks = ["active"]: add it.'
-            )
+            raise self.fault("strategies", 'strategies belong to tracks = ["active"]: add it.')
         combinations: list[dict[str, Any]] = [{rule: self.values[rule] for rule in RULE_KEYS if rule in self.values}]
         for key, rule in LISTED_RULES.items():
             if key in self.values:
@@ -137,9 +133,10 @@ class _GridFile:
     def refuse_unknown(self, values: dict[str, Any], allowed: Sequence[str]) -> None:
         for key in values:
             if key not in allowed:
-                hint = did_you_mean(key, allowed)
-                raise InputError(f"{self.path}, line {self.line_of(key)}: there is no key {key!r}: {hint}")
+                raise self.fault(key, f"there is no key {key!r}: {did_you_mean(key, allowed)}")
 
-    def line_of(self, key: str) -> int:
+    def fault(self, key: str, sentence: str) -> InputError:
+        """An error that names the file and the line of a key."""
         pattern = re.compile(rf"^\s*\[*\s*[\"']?{re.escape(key)}[\"']?\s*[\].=]")
-        return next((number for number, line in enumerate(self.text.splitlines(), 1) if pattern.match(line)), 1)
+        number = next((number for number, line in enumerate(self.text.splitlines(), 1) if pattern.match(line)), 1)
+        return InputError(f"{self.path}, line {number}: {sentence}")

@@ -14,15 +14,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from graphfcl.active import Strategy, outside_strategies, register_strategy
-from graphfcl.datasets import Dataset, load_dataset, outside_datasets, register_dataset, split_options
+from graphfcl.active import outside_strategies, register_strategy
+from graphfcl.datasets import load_dataset, outside_datasets, register_dataset, split_options
 from graphfcl.errors import GraphfclError, GraphfclWarning, InputError, in_one_line
 from graphfcl.evaluation import find_chooser
 from graphfcl.experiments.cells import Cell, run_cell
 from graphfcl.experiments.grid import Grid, GridStatus, load_grids
 from graphfcl.experiments.runs import release_gpu_memory
 from graphfcl.experiments.store import CellStore
-from graphfcl.methods import Learner, find_method, outside_methods, register_method
+from graphfcl.methods import find_method, outside_methods, register_method
 from graphfcl.metrics import outside_metrics, register_metric
 from graphfcl.runtime.cores import usable_cores
 from graphfcl.runtime.source_code import reference_of
@@ -32,58 +32,46 @@ DEATHS = 3  # a cell whose worker died so often is given up
 SECONDS_HERE, SECONDS_ELSEWHERE = 0.25, 2.0  # between two looks at the folder, which may be on another machine
 
 
-@dataclass(frozen=True)
-class Outside:
-    """Methods, strategies, datasets and metrics that were registered in a process and its workers need."""
+Registration = tuple[Callable[[Any], object], Any]  # a function that registers, and what it registers
 
-    methods: tuple[type[Learner], ...] = ()
-    strategies: tuple[type[Strategy], ...] = ()
-    datasets: tuple[Dataset, ...] = ()
-    metrics: tuple[Any, ...] = ()
 
-    @classmethod
-    def of(cls, grid: Grid) -> "Outside":
-        """What the cells of a grid name, and all metrics."""
-        names, strategies = {cell.method for cell in grid.cells}, {cell.strategy for cell in grid.cells}
-        graphs = {split_options(cell.dataset)[0] for cell in grid.cells}
-        outside = cls(
-            methods=tuple(method.learner for method in outside_methods() if method.name in names),
-            strategies=tuple(each.strategy for each in outside_strategies() if each.name in strategies),
-            datasets=tuple(dataset for dataset in outside_datasets() if dataset.name in graphs),
-            metrics=outside_metrics(),
-        )
-        code: list[Any] = [*outside.methods, *outside.strategies, *(each.load for each in outside.datasets)]
-        for each in (*code, *(metric.of for metric in outside.metrics)):
-            place = reference_of(each)
-            if "<locals>" in place or "<lambda>" in place:
-                raise InputError(
-                    f"{place.partition(':')[2]} is defined inside a function or as a lambda, where processes cannot "
-                    "find it: define it at the top of a module."
-                )
-        return outside
-
-    def register(self) -> None:
-        for learner in self.methods:
-            register_method(learner)
-        for strategy in self.strategies:
-            register_strategy(strategy)
-        for dataset in self.datasets:
-            register_dataset(dataset)
-        for metric in self.metrics:
-            register_metric(metric)
+def registrations(grid: Grid) -> tuple[Registration, ...]:
+    """Methods, strategies and datasets of a grid, and all metrics, that were registered here and workers need."""
+    names = {name for cell in grid.cells for name in (cell.method, cell.strategy)}
+    graphs = {split_options(cell.dataset)[0] for cell in grid.cells}
+    methods = [method.learner for method in outside_methods() if method.name in names]
+    strategies = [each.strategy for each in outside_strategies() if each.name in names]
+    datasets = [dataset for dataset in outside_datasets() if dataset.name in graphs]
+    metrics = outside_metrics()
+    for code in (*methods, *strategies, *(each.load for each in datasets), *(metric.of for metric in metrics)):
+        place = reference_of(code)
+        if "<locals>" in place or "<lambda>" in place:
+            raise InputError(
+                f"{place.partition(':')[2]} is defined inside a function or as a lambda, where processes cannot "
+                "find it: define it at the top of a module."
+            )
+    return (
+        *((register_method, learner) for learner in methods),
+        *((register_strategy, strategy) for strategy in strategies),
+        *((register_dataset, dataset) for dataset in datasets),
+        *((register_metric, metric) for metric in metrics),
+    )
 
 
 @dataclass(frozen=True)
-class Workshop:
-    """Where and with what cells are run.
+class WorkerPlan:
+    """What each worker of a call of ``run_grid`` needs.
 
-    pause: seconds between two looks at cells that others have claimed.
+    call: names the call. outside: what a worker registers first. pause: seconds between two looks at cells that others
+    have claimed.
     """
 
     folder: Path
+    cells: tuple[Cell, ...]
+    call: str
     device: str
     data_dir: Path | None
-    outside: Outside = Outside()  # it is frozen
+    outside: tuple[Registration, ...] = ()
     pause: float = SECONDS_HERE
 
 
@@ -137,9 +125,15 @@ def run_grid(
             find_method(cell.method, cell.source)  # a missing one is an error now, not once for every cell
             if cell.strategy:
                 find_chooser(cell.strategy, cell.strategy_source)
-    workshop = Workshop(Path(folder).absolute(), device, data_dir, Outside.of(grid), pause)
-    work = partial(take_cells, workshop, grid.cells, pool.call)
-    run_tasks(work, range(min(tasks.workers, pool.status.total)), tasks, progress=pool.look, lost=pool.lost)
+    outside = registrations(grid)
+    plan = WorkerPlan(Path(folder).absolute(), grid.cells, pool.call, device, data_dir, outside, pause)
+    run_tasks(
+        partial(take_cells, plan),
+        range(min(tasks.workers, pool.status.total)),
+        tasks,
+        progress=pool.look,
+        lost=pool.lost,
+    )
     pool.finish()
     return pool.status
 
@@ -179,53 +173,51 @@ def _set_aside(store: CellStore, grid: Grid, graphs: Mapping[str, str], data_dir
             )
 
 
-def take_cells(workshop: Workshop, cells: tuple[Cell, ...], call: str, number: int) -> int:  # noqa: ARG001
-    """One worker: take cells until all are settled; how many it ran.
-
-    call: the call of ``run_grid`` that it belongs to. number: which of its workers it is.
-    """
+def take_cells(plan: WorkerPlan, number: int) -> int:  # noqa: ARG001
+    """One worker: take cells until all are settled; how many it ran. number: which of the workers it is."""
     warnings.simplefilter("ignore", GraphfclWarning)  # the process that started the grid has shown them once
-    workshop.outside.register()
+    for register, thing in plan.outside:
+        register(thing)
+    count = 0
     try:
-        return _take_cells(CellStore(workshop.folder), workshop, cells, call)
+        store = CellStore(plan.folder)
+        while True:
+            results = [_take_cell(store, cell, plan) for cell in plan.cells]
+            count += results.count(True)
+            if None not in results:
+                return count
+            time.sleep(plan.pause)
     except OSError as error:
         raise InputError(
-            f"a worker cannot work in {workshop.folder} ({in_one_line(error)}): check its rights and the free space "
-            "there."
+            f"a worker cannot work in {plan.folder} ({in_one_line(error)}): check its rights and the free space there."
         ) from error
 
 
-def _take_cells(store: CellStore, workshop: Workshop, cells: tuple[Cell, ...], call: str) -> int:
-    count = 0
-    while True:
-        waiting = 0
-        for cell in cells:
-            if store.settled(cell):
-                continue
-            with store.claim(cell) as ours:
-                if not ours:
-                    waiting += 1
-                elif not store.settled(cell) and not _give_up_deadly(store, cell, call):
-                    store.note_start(cell, call)
-                    settle(store, cell, workshop)
-                    store.forget_start(cell)
-                    count += 1
-        if not waiting:
-            return count
-        time.sleep(workshop.pause)
+def _take_cell(store: CellStore, cell: Cell, plan: WorkerPlan) -> bool | None:
+    """Run a cell if it is not settled; whether it was run here, and None if another worker has claimed it."""
+    if store.settled(cell):
+        return False
+    with store.claim(cell) as ours:
+        if not ours:
+            return None
+        if store.settled(cell) or _give_up_deadly(store, cell, plan.call):
+            return False
+        store.note_start(cell, plan.call)
+        run_and_store(store, cell, plan)
+        store.forget_start(cell)
+        return True
 
 
-def settle(store: CellStore, cell: Cell, workshop: Workshop) -> None:
+def run_and_store(store: CellStore, cell: Cell, plan: WorkerPlan) -> None:
     """Run a cell and store its result or its error."""
-    encoders = workshop.folder / "encoders"
     try:
-        store.save(cell, run_cell(cell, device=workshop.device, encoders=encoders, data_dir=workshop.data_dir))
-    except GraphfclError as error:
-        store.fail(cell, str(error), traceback.format_exc())
+        encoders = plan.folder / "encoders"
+        store.save(cell, run_cell(cell, device=plan.device, encoders=encoders, data_dir=plan.data_dir))
     except Exception as error:  # whatever it is, the other cells go on
-        store.fail(cell, f"{type(error).__name__}: {error}", traceback.format_exc())
+        kind = "" if isinstance(error, GraphfclError) else f"{type(error).__name__}: "
+        store.fail(cell, f"{kind}{error}", traceback.format_exc())
     finally:
-        release_gpu_memory(workshop.device)
+        release_gpu_memory(plan.device)
 
 
 def _give_up_deadly(store: CellStore, cell: Cell, call: str) -> bool:

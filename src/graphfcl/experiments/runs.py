@@ -1,4 +1,4 @@
-"""One run: a learner walked through a stream, with checkpoints on the way and a result at the end."""
+"""One run: a learner evaluated on a stream, with checkpoints on the way and a result at the end."""
 
 import contextlib
 import gc
@@ -104,18 +104,18 @@ def run(
 
     A damaged file of a work folder is computed again, and the run goes on from its checkpoint.
 
-    progress: what is told meanwhile; True shows it as `graphfcl run` does.
+    progress: receives what happens meanwhile; True shows it as `graphfcl run` does.
     resume: go on from the folder's checkpoint; the numbers are those of an unbroken run.
     encoders: a folder of pre-trained encoders, which all methods share; without it the encoder is computed again.
     after: called with the learner after its last session; what it returns joins the result.
     """
-    resumes = [resume]
 
     def attempt() -> dict[str, Any]:
+        nonlocal resume
         try:
-            return _run(job, folder, resumes[0], progress, encoders, after)
+            return _run(job, None if folder is None else Path(folder), resume, progress, encoders, after)
         except DamagedFile:
-            resumes[0] = folder is not None and (Path(folder) / CHECKPOINT_FILE).exists()
+            resume = folder is not None and (Path(folder) / CHECKPOINT_FILE).exists()
             raise
 
     return computed_again(attempt)
@@ -123,7 +123,7 @@ def run(
 
 def _run(
     job: Run,
-    folder: str | Path | None,
+    folder: Path | None,
     resume: bool,
     progress: bool | Progress | None,
     encoders: str | Path | None,
@@ -133,20 +133,22 @@ def _run(
     learner = method.make(job.changes, seed=job.seed, device=job.device)
     forget_peaks(job.device)
     identity = job.identity()
-    recorder = _Recorder(None if folder is None else Path(folder), identity, Evaluation.start(learner, job.stream))
+    recorder = _Recorder(folder, identity, Evaluation.start(learner, job.stream))
     if folder is not None:
-        _refuse_another_run(Path(folder), identity)
-        if (Path(folder) / CHECKPOINT_FILE).exists():
+        _refuse_another_run(folder, identity)
+        if (folder / CHECKPOINT_FILE).exists():
             if resume:
                 recorder.restore(learner, job.stream)
-            elif not (Path(folder) / RESULT_FILE).exists():
+            elif not (folder / RESULT_FILE).exists():
                 raise InputError(f"{folder} holds an unfinished run: go on with --resume, or choose another --out.")
         elif resume:
             warnings.warn(f"{folder} holds no checkpoint: the run starts from the beginning.", GraphfclWarning, 2)
-        save_stream(job.stream, Path(folder) / STREAM_FILE)
-    walk = partial(evaluate_active, chooser=partial(find_chooser, job.strategy)) if job.strategy else evaluate
+        save_stream(job.stream, folder / STREAM_FILE)
+    evaluate_stream = (
+        partial(evaluate_active, chooser=partial(find_chooser, job.strategy)) if job.strategy else evaluate
+    )
     with progress_of(progress) as recorder.outer:
-        evaluation = walk(
+        evaluation = evaluate_stream(
             learner,
             job.stream,
             progress=recorder,
@@ -159,12 +161,12 @@ def _run(
     if after is not None:
         result |= after(learner)
     if folder is not None:
-        write_bytes(Path(folder) / RESULT_FILE, json.dumps(result, indent=1).encode())
+        write_bytes(folder / RESULT_FILE, json.dumps(result, indent=1).encode())
     return result
 
 
 class _Recorder(Progress):
-    """Passes progress on, and saves the learner with all that is known so far."""
+    """Passes progress on, and saves the learner with the evaluation so far."""
 
     outer: Progress = SILENT
 

@@ -35,14 +35,6 @@ class Method(Entry[type[Learner]]):
     def learner(self) -> type[Learner]:
         return self.thing
 
-    @property
-    def title(self) -> str:
-        return self.learner.title
-
-    @property
-    def reference(self) -> str:
-        return self.learner.reference
-
     def make(self, changes: dict[str, Any] | None = None, *, seed: int = 0, device: str = "cpu") -> Learner:
         """The learner with changed settings; texts are turned into the types of their fields.
 

@@ -5,24 +5,20 @@ package offers with an entry point of the group ``graphfcl.methods``, ``graphfcl
 ``graphfcl.metrics``. Names from files are only looked up here: nothing that a file names is imported.
 """
 
-from __future__ import annotations
-
 import importlib
 import inspect
 import os
 import re
 import sys
 import warnings
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 from weakref import WeakKeyDictionary
 
 from graphfcl.errors import GraphfclWarning, InputError, did_you_mean, in_one_line
 from graphfcl.runtime.source_code import reference_of, source_hash
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
 
 NAME = re.compile(r"[A-Za-z0-9][\w.+-]*")
 _hashes: WeakKeyDictionary[type, str] = WeakKeyDictionary()  # of the code in memory: a file may be edited later
@@ -48,6 +44,16 @@ class Entry(Generic[Thing]):
             return self.kept
         module, _, name = self.kept.partition(":")
         return getattr(importlib.import_module(module), name)
+
+    @property
+    def title(self) -> str:
+        """One line for lists."""
+        return getattr(self.thing, "title", "")
+
+    @property
+    def reference(self) -> str:
+        """Where it comes from: a paper."""
+        return getattr(self.thing, "reference", "")
 
 
 AnEntry = TypeVar("AnEntry", bound=Entry[Any])
@@ -159,8 +165,8 @@ class Registry(Generic[Thing, AnEntry]):
         rows = []
         for point in self.plug_ins():
             try:
-                thing = self._loaded(point).thing
-                rows.append((point.name, thing.title, getattr(thing, "reference", "") or point.value))
+                entry = self._loaded(point)
+                rows.append((point.name, entry.title, entry.reference or point.value))
             except InputError as error:
                 rows.append((point.name, f"broken plug-in: {error}", point.value))
         return rows

@@ -85,7 +85,7 @@ class Order:
     folder: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Outcome:
     """What a task returned, or why it failed. traceback: the worker's, for debugging."""
 

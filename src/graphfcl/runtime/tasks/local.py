@@ -19,30 +19,25 @@ PRELOADED = ("graphfcl.methods", "graphfcl.experiments", "pyarrow.parquet", "sci
 
 
 class ThisProcess:
-    """One worker: a task is done when it was submitted."""
+    """One worker: a task is done when it was submitted, and its outcome is its handle."""
 
     def __init__(self, threads: int | None) -> None:
         self.threads = threads
-        self.outcomes: dict[int, Outcome] = {}
         self.stack = ExitStack()
         if threads is not None:
             self.stack.enter_context(limited_threads(threads))
-        self.count = 0
 
-    def submit(self, order: Order) -> int:
-        self.count += 1
-        self.outcomes[self.count] = call(order)
-        return self.count
+    def submit(self, order: Order) -> Outcome:
+        return call(order)
 
-    def wait(self, running: Sequence[int], seconds: float) -> Sequence[int]:  # noqa: ARG002
+    def wait(self, running: Sequence[Outcome], seconds: float) -> Sequence[Outcome]:  # noqa: ARG002
         return running
 
-    def outcome(self, handle: int) -> Outcome:
-        return self.outcomes.pop(handle)
+    def outcome(self, handle: Outcome) -> Outcome:
+        return handle
 
-    def cancel(self, running: Sequence[int]) -> None:
-        for handle in running:
-            self.outcomes.pop(handle, None)
+    def cancel(self, running: Sequence[Outcome]) -> None:
+        """They have ended."""
 
     def close(self) -> None:
         self.stack.close()

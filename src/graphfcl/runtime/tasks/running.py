@@ -1,8 +1,7 @@
 """Run tasks on any engine, in order; a task whose worker died is tried again.
 
-An engine is added by a file with a :class:`Backend` and one import line below.
+An engine is added by a file with a :class:`Backend` and its name in ``BACKENDS``.
 """
-# ruff: noqa: F401
 
 import os
 from collections import Counter, deque
@@ -19,8 +18,7 @@ from graphfcl.runtime.tasks.ray_backend import RAY
 from graphfcl.runtime.tasks.submitit_backend import SUBMITIT
 from graphfcl.runtime.tasks.worker import own_package
 
-# Every backend that is imported above, in the order of the lines.
-BACKENDS: tuple[Backend, ...] = tuple(each for each in list(globals().values()) if isinstance(each, Backend))
+BACKENDS: tuple[Backend, ...] = (LOCAL, RAY, SUBMITIT)
 ATTEMPTS = 3  # a task whose worker died so often is given up
 LOOK_EVERY = 1.0  # seconds
 
@@ -78,46 +76,35 @@ def run_tasks(
     if not items:
         return []
     if isinstance(tasks, Workers):
-        return _Run(function, items, tasks, lost or _Patience(tasks.tasks)).finish(progress)
+        return _run(function, items, tasks, progress, lost or _Patience(tasks.tasks))
     with start_workers(replace(tasks, workers=min(tasks.workers, len(items)))) as workers:
-        return _Run(function, items, workers, lost or _Patience(tasks)).finish(progress)
+        return _run(function, items, workers, progress, lost or _Patience(tasks))
 
 
-class _Run:
-    """One call of :func:`run_tasks`: waiting tasks, running tasks and results."""
-
-    def __init__(self, function: Callable[[Any], Any], items: Sequence[Any], workers: Workers, lost: Lost) -> None:
-        self.function, self.items, self.lost = function, items, lost
-        self.engine, self.at_a_time = workers.engine, workers.tasks.workers
-        self.waiting = deque(range(len(items)))
-        self.running: dict[Any, int] = {}
-        self.results: dict[int, Any] = {}
-
-    def finish(self, progress: Progress | None) -> list[Any]:
-        try:
-            while self.waiting or self.running:
-                self._submit()
-                for handle in self.engine.wait(list(self.running), LOOK_EVERY):
-                    self._take(handle)
-                if progress is not None:
-                    progress(len(self.results), len(self.items))
-        finally:
-            self.engine.cancel(list(self.running))
-        return [self.results[index] for index in range(len(self.items))]
-
-    def _submit(self) -> None:
-        while self.waiting and len(self.running) < self.at_a_time:
-            index = self.waiting.popleft()
-            order = Order(self.function, self.items[index], own_package(), self.engine.threads, os.getcwd())
-            self.running[self.engine.submit(order)] = index
-
-    def _take(self, handle: Any) -> None:
-        index = self.running.pop(handle)
-        try:
-            self.results[index] = _value(self.engine.outcome(handle))
-        except WorkerLost as error:
-            self.lost(index, error)
-            self.waiting.appendleft(index)
+def _run(
+    function: Callable[[Any], Any], items: Sequence[Any], workers: Workers, progress: Progress | None, lost: Lost
+) -> list[Any]:
+    engine, waiting = workers.engine, deque(range(len(items)))
+    running: dict[Any, int] = {}
+    results: dict[int, Any] = {}
+    try:
+        while waiting or running:
+            while waiting and len(running) < workers.tasks.workers:
+                index = waiting.popleft()
+                order = Order(function, items[index], own_package(), engine.threads, os.getcwd())
+                running[engine.submit(order)] = index
+            for handle in engine.wait(list(running), LOOK_EVERY):
+                index = running.pop(handle)
+                try:
+                    results[index] = _value(engine.outcome(handle))
+                except WorkerLost as error:
+                    lost(index, error)
+                    waiting.appendleft(index)
+            if progress is not None:
+                progress(len(results), len(items))
+    finally:
+        engine.cancel(list(running))
+    return [results[index] for index in range(len(items))]
 
 
 class _Patience:
