@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 
 from graphfcl.active.clusters import unit_rows
-from graphfcl.active.grouping import CORES, Balls, Crowd, Sureness, core_size, purity, tight_groups
+from graphfcl.active.grouping import CORES, Balls, Crowd, PurityModel, core_size, purity, tight_groups
 
 
 def crowd_of(sizes: tuple[int, ...], noise: float, *, loose: int = 0, seed: int = 0) -> tuple[Crowd, np.ndarray]:
@@ -58,7 +58,7 @@ def test_purity_is_the_share_of_the_largest_class() -> None:
 
 def test_the_heaps_are_found_and_the_loose_nodes_are_left() -> None:
     crowd, of = crowd_of((40, 30, 25), 0.4, loose=120)
-    found = tight_groups(crowd, Sureness.usual(), 5)
+    found = tight_groups(crowd, PurityModel.usual(), 5)
     first = found[:3]
     assert sorted(int(of[each.rows[0]]) for each in first) == [0, 1, 2]
     for each in first:
@@ -68,7 +68,7 @@ def test_the_heaps_are_found_and_the_loose_nodes_are_left() -> None:
     rows = np.concatenate([each.rows for each in found])
     assert rows.size == np.unique(rows).size
     assert rows.size < 0.8 * len(crowd)
-    fewer = tight_groups(crowd, Sureness.usual(), 2)
+    fewer = tight_groups(crowd, PurityModel.usual(), 2)
     assert [each.rows.tolist() for each in fewer] == [each.rows.tolist() for each in found[:2]]
 
 
@@ -76,7 +76,7 @@ def test_a_looser_heap_comes_later_and_is_less_sure() -> None:
     crowd, of = crowd_of((30, 30), 0.3)
     values = crowd.values.copy()
     values[of == 1] = unit_rows(values[of == 1] + 0.25 * np.random.default_rng(1).normal(size=values[of == 1].shape))
-    first, second = tight_groups(Crowd(values, crowd.links, crowd.degrees), Sureness.usual(), 2)
+    first, second = tight_groups(Crowd(values, crowd.links, crowd.degrees), PurityModel.usual(), 2)
     assert of[first.rows[0]] == 0
     assert of[second.rows[0]] == 1
     assert first.estimated_purity > second.estimated_purity + 0.01
@@ -88,7 +88,7 @@ def test_a_group_grows_by_nodes_as_near_as_its_core() -> None:
     values = np.concatenate([np.tile(np.eye(1, 12), (14, 1)), random.normal(size=(40, 12))])
     values[12:14, 1] = 1e-4
     crowd = Crowd(unit_rows(values), sparse.csr_array((54, 54), dtype=np.float32), np.zeros(54))
-    (group,) = tight_groups(crowd, Sureness.usual(), 1)
+    (group,) = tight_groups(crowd, PurityModel.usual(), 1)
     assert set(range(12)) <= set(group.rows.tolist()) <= set(range(14))
 
 
@@ -98,7 +98,7 @@ def test_balls_grow_with_the_crowd() -> None:
 
 def test_members_are_most_typical_first() -> None:
     crowd, _ = crowd_of((40,), 0.5)
-    (group, *_) = tight_groups(crowd, Sureness.usual(), 1)
+    (group, *_) = tight_groups(crowd, PurityModel.usual(), 1)
     likeness = crowd.values[group.rows] @ crowd.values[group.rows].mean(axis=0)
     assert (np.diff(likeness) <= 1e-6).all()
 
@@ -107,24 +107,24 @@ def test_members_are_most_typical_first() -> None:
 def test_too_few_nodes_have_no_group(size: int) -> None:
     values = unit_rows(np.ones((size, 3)))
     crowd = Crowd(values, sparse.csr_array((size, size), dtype=np.float32), np.zeros(size))
-    assert tight_groups(crowd, Sureness.usual(), 5) == []
+    assert tight_groups(crowd, PurityModel.usual(), 5) == []
 
 
 def test_nodes_that_are_all_the_same_make_one_group() -> None:
     size = 60
     crowd = Crowd(unit_rows(np.ones((size, 3))), sparse.csr_array((size, size), dtype=np.float32), np.zeros(size))
-    found = tight_groups(crowd, Sureness.usual(), 5)
+    found = tight_groups(crowd, PurityModel.usual(), 5)
     assert len(found) >= 1
     assert np.isfinite([each.estimated_purity for each in found]).all()
 
 
-def test_sureness_is_learned_from_labelled_nodes() -> None:
+def test_purity_is_learned_from_labelled_nodes() -> None:
     """Heaps that are of one class, and a heap of nodes of mixed classes that is less tight."""
     crowd, of = crowd_of((40, 40), 0.3, loose=120)
     random = np.random.default_rng(3)
     columns = np.where(of >= 0, of, random.integers(0, 6, of.size))
     balls = Balls.of(crowd, 15)
-    learned = Sureness.learned(balls, columns)
+    learned = PurityModel.learned(balls, columns)
     assert min(learned.weights) >= 0
     assert max(learned.weights) > 0
     sure, pure = learned.of(balls.tightness), purity(columns[balls.members])
@@ -135,10 +135,10 @@ def test_sureness_is_learned_from_labelled_nodes() -> None:
 def test_figures_that_speak_against_purity_get_no_weight() -> None:
     crowd, of = crowd_of((60,), 0.2, loose=120)
     columns = np.where(of >= 0, np.arange(of.size) % 7, 8)  # what is tight is mixed, what is loose is of one class
-    learned = Sureness.learned(Balls.of(crowd, 15), columns)
+    learned = PurityModel.learned(Balls.of(crowd, 15), columns)
     assert min(learned.weights) >= 0
 
 
-def test_with_few_labels_sureness_is_the_usual_one() -> None:
+def test_with_few_labels_the_purity_model_is_the_usual_one() -> None:
     crowd, of = crowd_of((20,), 0.2)
-    assert Sureness.learned(Balls.of(crowd, 15), of) == Sureness.usual()
+    assert PurityModel.learned(Balls.of(crowd, 15), of) == PurityModel.usual()

@@ -49,8 +49,8 @@ def test_a_copy_needs_no_forward_pass(name: str, monkeypatch: pytest.MonkeyPatch
 
 def test_what_no_session_changes_is_in_memory_once() -> None:
     learner, copy, _ = ready("anchor")
-    for name, tensor in learner.known.frame.items():
-        assert copy.known.frame[name] is tensor
+    for name, tensor in learner.knowledge.frame.items():
+        assert copy.knowledge.frame[name] is tensor
     for mine, theirs in zip(copy.network.parameters(), learner.network.parameters(), strict=True):
         assert mine.data_ptr() == theirs.data_ptr()
     learner, copy, _ = ready("sgc-ridge")

@@ -27,7 +27,7 @@ ROUNDS = 10  # a group grows so many times at most
 APART = 0.2  # a core has at most this share of its nearest in other groups
 FEWEST = 40  # labelled nodes that teach how pure tight balls are
 USUAL = (-6.0, 9.0, 2.0)  # what cohesion and links are worth where labels are too few: offset, cohesion, inside
-SUREST = 0.99  # no group is surer: a few labelled classes cannot show more
+HIGHEST_PURITY = 0.99  # of a group: a few labelled classes cannot show more
 OUTER = 0.005  # share of labelled balls at either end beyond which a figure counts no more
 
 
@@ -91,8 +91,8 @@ def _inside(crowd: Crowd, members: np.ndarray) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class Sureness:
-    """How pure a ball of this tightness is: 1 / (1 + exp(−(offset + weights · tightness))), at most ``SUREST``.
+class PurityModel:
+    """How pure a ball of this tightness is: 1 / (1 + exp(−(offset + weights · tightness))), at most ``HIGHEST_PURITY``.
 
     low, high: what was seen; a figure beyond counts as the last one that was.
     """
@@ -103,12 +103,12 @@ class Sureness:
     high: tuple[float, float] = (1.0, 1.0)
 
     @classmethod
-    def usual(cls) -> "Sureness":
+    def usual(cls) -> "PurityModel":
         return cls(USUAL[0], USUAL[1:])
 
     @classmethod
-    def learned(cls, balls: Balls, columns: np.ndarray) -> "Sureness":
-        """From labelled nodes. columns: (n,) their classes. A weight is never below 0: tighter is never less sure."""
+    def learned(cls, balls: Balls, columns: np.ndarray) -> "PurityModel":
+        """From labelled nodes. columns: (n,) their classes. A weight is never below 0: tighter is never less pure."""
         from sklearn.linear_model import LogisticRegression
 
         pure = purity(columns[balls.members])
@@ -136,7 +136,7 @@ class Sureness:
     def of(self, tightness: np.ndarray) -> np.ndarray:
         """(n,) in (0, 1), from (n, 2)."""
         seen = np.clip(tightness, self.low, self.high)
-        return np.minimum(SUREST, 1 / (1 + np.exp(-(self.offset + seen @ np.array(self.weights)))))
+        return np.minimum(HIGHEST_PURITY, 1 / (1 + np.exp(-(self.offset + seen @ np.array(self.weights)))))
 
 
 def _pair(values: np.ndarray) -> tuple[float, float]:
@@ -168,7 +168,7 @@ def core_size(count: int) -> int:
     return min(max(count // 20, CORES[0]), CORES[1])
 
 
-def tight_groups(crowd: Crowd, sureness: Sureness, count: int) -> list[TightGroup]:
+def tight_groups(crowd: Crowd, model: PurityModel, count: int) -> list[TightGroup]:
     """At most ``count`` groups that share no node, the tightest first; none if there are fewer nodes than a ball has.
 
     Fewer groups are the first of more.
@@ -179,7 +179,7 @@ def tight_groups(crowd: Crowd, sureness: Sureness, count: int) -> list[TightGrou
     if len(crowd) < size or count < 1:
         return []
     balls = Balls.of(crowd, size)
-    purity = sureness.of(balls.tightness)
+    purity = model.of(balls.tightness)
     ranks = rankdata(balls.tightness, axis=0).sum(axis=1)
     taken = np.zeros(len(crowd), dtype=bool)
     groups: list[TightGroup] = []

@@ -67,8 +67,8 @@ class RanpacSettings(ClosedFormSettings):
 
 def lifted_sums(block: RowBlock) -> Tensors:
     """(M,) Σ relu(z P) over visible rows."""
-    rows, given = block.only_visible(block.rows("embeddings")), block.given
-    lifted = (torch.relu(part * given["scales"] @ given["projection"]) for part in rows.split(CHUNK))
+    rows, tensors = block.only_visible(block.rows("embeddings")), block.tensors
+    lifted = (torch.relu(part * tensors["scales"] @ tensors["projection"]) for part in rows.split(CHUNK))
     return {"total": torch.stack([part.double().sum(dim=0) for part in lifted]).sum(dim=0)}
 
 
@@ -106,8 +106,8 @@ class Ranpac(ClosedFormLearner):
         self.projection = torch.from_numpy(drawn).to(self.device)
         self.centre = torch.zeros(self.settings.width, device=self.device)
         if self._balanced:
-            given = {"scales": self._scales, "projection": self.projection}
-            sums = inputs.sums("lifted", lifted_sums, tables={"embeddings": embeddings}, given=given)
+            tensors = {"scales": self._scales, "projection": self.projection}
+            sums = inputs.sums("lifted", lifted_sums, tables={"embeddings": embeddings}, tensors=tensors)
             self.centre = (sums["total"] / inputs.node_count).float()
 
     def _points(self, vectors: torch.Tensor) -> torch.Tensor:

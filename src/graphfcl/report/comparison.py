@@ -17,7 +17,8 @@ PRINTED_SESSIONS = 10  # 0 to 9
 
 def further_metrics() -> list[SessionMetric | StreamMetric]:
     """Metrics that the report shows besides its main table, those of sessions first."""
-    return [metric for metric in (*session_metrics(), *stream_metrics()) if "report" in metric.places]
+    metrics: list[SessionMetric | StreamMetric] = [*session_metrics(), *stream_metrics()]
+    return [metric for metric in metrics if "report" in metric.places]
 
 
 def further_titles(block: Block) -> dict[str, str]:

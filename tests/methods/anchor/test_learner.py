@@ -65,7 +65,7 @@ def test_sessions_one_by_one_in_any_order_or_at_once_give_the_same_state() -> No
             for place in order:
                 part = sessions[place]
                 open_learner.learn(Session(place, (), part.supports, part.support_labels, visible, "open"))
-        results.append((open_learner.known.anchors.sums, open_learner.scores(visible, visible.nodes)))
+        results.append((open_learner.knowledge.anchors.sums, open_learner.scores(visible, visible.nodes)))
     for sums, scores in results[1:]:
         np.testing.assert_allclose(sums, results[0][0], rtol=1e-6)
         np.testing.assert_allclose(scores, results[0][1], rtol=1e-5, atol=1e-5)
@@ -114,9 +114,9 @@ def test_an_explanation_adds_up(learner: Anchor) -> None:
     stream = stream_of()
     visible = stream.base.visible_graph
     table = torch.from_numpy(learner.embeddings(visible))
-    known = learner.known
+    known = learner.knowledge
     posterior, directions = posteriors(known.anchors, table, visible.loaded(), known.neighbourhood, learner.settings)
-    answer = shared_out(posterior, table, learner.known.head, learner.settings.head_share)
+    answer = shared_out(posterior, table, learner.knowledge.head, learner.settings.head_share)
     for node in stream.base.validation[:5].tolist():
         found = learner.explain(visible, node, top=10_000)
         assert found is not None
@@ -149,13 +149,13 @@ def test_few_rows_are_added_up_first_to_the_same_numbers(learner: Anchor, monkey
     inputs = learner.cache.inputs(visible).whole
     rows = np.array([3, 500, 7])
     for hops in (1, 2, 4):
-        expected = inputs.raw() @ learner.known.frame["basis"]
+        expected = inputs.raw() @ learner.knowledge.frame["basis"]
         for _ in range(hops):
             expected = inputs.adjacency @ expected
         expected = expected[rows]
         for few in (0, 256):
             monkeypatch.setattr("graphfcl.methods.shared.untrained_features.AGGREGATE_FIRST_UP_TO", few)
-            found = around_rows(inputs.visible, rows, hops, learner.known.frame["basis"])
+            found = around_rows(inputs.visible, rows, hops, learner.knowledge.frame["basis"])
             np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-6)
 
 
@@ -175,7 +175,7 @@ def test_what_links_add_is_the_evidence_of_the_neighbours() -> None:
     listening = find_method("anchor").make({**QUICK, "smoothing": 0.0, "links": 0.5}, seed=0)
     assert isinstance(listening, Anchor)
     listening.fit(stream.base)
-    table, known = torch.from_numpy(listening.embeddings(visible)), listening.known
+    table, known = torch.from_numpy(listening.embeddings(visible)), listening.knowledge
     posterior = (
         posteriors(known.anchors, table, visible.loaded(), known.neighbourhood, listening.settings)[0].double().numpy()
     )
@@ -206,13 +206,13 @@ def test_the_same_labels_again_give_the_same_head(learner: Anchor) -> None:
     fresh.load_state(learner.state())
     half = (base.train[::2], base.train_labels[::2])
     fresh.restate(base.visible_graph, half, (none, none))
-    other = fresh.known.head
-    assert not torch.equal(other, learner.known.head)
+    other = fresh.knowledge.head
+    assert not torch.equal(other, learner.knowledge.head)
     fresh.restate(base.visible_graph, (base.train, base.train_labels), (none, none))
-    np.testing.assert_array_equal(fresh.known.head, learner.known.head)
-    fresh.known.head = other
+    np.testing.assert_array_equal(fresh.knowledge.head, learner.knowledge.head)
+    fresh.knowledge.head = other
     fresh.restate(stream.visible_graph(1), (base.train, base.train_labels), (none, none))
-    assert torch.equal(fresh.known.head, other)  # the same labels on a larger graph do not train it
+    assert torch.equal(fresh.knowledge.head, other)  # the same labels on a larger graph do not train it
 
 
 def test_an_explanation_of_a_new_class_against_one_of_session_0_adds_up() -> None:
@@ -225,9 +225,9 @@ def test_an_explanation_of_a_new_class_against_one_of_session_0_adds_up() -> Non
         made.learn(stream.session(number))
     visible = stream.visible_graph(2)
     table = torch.from_numpy(made.embeddings(visible))
-    known = made.known
+    known = made.knowledge
     posterior, directions = posteriors(known.anchors, table, visible.loaded(), known.neighbourhood, made.settings)
-    answer = shared_out(posterior, table, made.known.head, made.settings.head_share)
+    answer = shared_out(posterior, table, made.knowledge.head, made.settings.head_share)
     first, second = answer.topk(2, dim=1).indices.T
     mixed = np.flatnonzero(((first < many) != (second < many)).numpy())[:4]
     assert mixed.size

@@ -62,9 +62,9 @@ def test_explanations_are_the_same_to_the_digit_with_and_without_what_is_kept(ki
 def test_an_explanation_is_that_of_a_pass_over_all_nodes(kind: str, links: float) -> None:
     learner, stream = fitted(kind, links)
     visible, settings = stream.base.visible_graph, learner.settings
-    table, known = torch.from_numpy(learner.embeddings(visible)), learner.known
+    table, known = torch.from_numpy(learner.embeddings(visible)), learner.knowledge
     posterior, directions = posteriors(known.anchors, table, visible.loaded(), known.neighbourhood, settings)
-    answer = shared_out(posterior, table, learner.known.head, settings.head_share).numpy()
+    answer = shared_out(posterior, table, learner.knowledge.head, settings.head_share).numpy()
     own = torch.softmax(settings.temperature * table.float() @ directions.T, dim=1).numpy()
     weights = links * links_of(visible.loaded()) if links else np.zeros((700, 700))
     for node in stream.base.validation[:6].tolist():

@@ -90,7 +90,7 @@ def test_scores_are_those_of_a_plain_version(tmp_path: Path, scores: list[np.nda
     stream = stream_of(folder, tmp_path / "work")
     learner: Any = find_method("anchor").make(CHANGES, seed=1)
     learner.fit(stream.base)
-    basis = learner.known.frame["basis"][:, :12].numpy().astype(np.float64)
+    basis = learner.knowledge.frame["basis"][:, :12].numpy().astype(np.float64)
     validation = ValidationSessions.draw(all_held_out(stream.base), 1)
     validation = replace(
         validation,
@@ -108,7 +108,7 @@ def test_scores_are_those_of_a_plain_version(tmp_path: Path, scores: list[np.nda
     assert max(expected) < 0.99
     np.testing.assert_allclose(scores[0], expected, atol=0.005)  # some answers hang on roundings to 16 bits
     best = int(np.argmax(scores[0]))
-    assert learner.known.neighbourhood == CANDIDATES[best if scores[0][best] > scores[0][0] + 0.01 else 0]
+    assert learner.knowledge.neighbourhood == CANDIDATES[best if scores[0][best] > scores[0][0] + 0.01 else 0]
 
 
 def plain_score(
@@ -233,7 +233,7 @@ def test_a_large_graph_in_memory_is_sampled_as_well(tmp_path: Path, scores: list
     learners[0].fit(stream_of(folder, tmp_path / "work").base)
     learners[1].fit(loaded_stream(folder, tmp_path).base)
     np.testing.assert_allclose(scores[0], scores[1], atol=0.005)
-    assert learners[0].known.neighbourhood == learners[1].known.neighbourhood
+    assert learners[0].knowledge.neighbourhood == learners[1].knowledge.neighbourhood
 
 
 def test_features_around_that_are_far_behind_are_not_heard(
@@ -307,7 +307,7 @@ def test_the_choice_leaves_one_table_of_hops(tmp_path: Path) -> None:
     learner: Any = find_method("anchor").make(CHANGES, seed=1)
     learner.fit(stream.base)
     names = {path.name.rsplit("-", 1)[0] for path in (tmp_path / "work").iterdir() if path.is_dir()}
-    hops = learner.known.neighbourhood.hops
+    hops = learner.knowledge.neighbourhood.hops
     assert names & {"hops-2", "hops-3"} == {"hops-2", f"hops-{hops}"}
     assert not names & {"posterior", "linked", "logits", "normalised", "near"}
     assert len(list((tmp_path / "work").glob("smoothed-*"))) == 1  # the posteriors of the scores after fit

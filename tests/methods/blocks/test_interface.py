@@ -98,7 +98,7 @@ def _scaled(block: RowBlock) -> torch.Tensor:
     """A function of rows that reads everything a block has."""
     features: Any = block.features()
     totals = torch.from_numpy(np.asarray(features.sum(axis=1)).reshape(-1, 1))
-    return block.values["factor"] * block.rows("own") * block.given["scales"] + totals
+    return block.values["factor"] * block.rows("own") * block.tensors["scales"] + totals
 
 
 def _class_totals(block: RowBlock) -> dict[str, torch.Tensor]:
@@ -118,7 +118,7 @@ def test_functions_of_blocks_equal_a_plain_loop(both: tuple[NodeTables, NodeTabl
         sums[label] += own[row]
     for tables in both:
         read = {"own": tables.own(basis())}
-        table = tables.table("scaled", _scaled, WIDTH, tables=read, given={"scales": scales}, factor=2.0)
+        table = tables.table("scaled", _scaled, WIDTH, tables=read, tensors={"scales": scales}, factor=2.0)
         expected = np.array([2.0 * row * scales.numpy() + x.sum() for row, x in zip(own, features, strict=True)])
         np.testing.assert_allclose(rows_of(tables, table), expected, atol=1e-4)
         read["labels"] = tables.labels((nodes, labels))

@@ -103,14 +103,14 @@ def _scores(
     settings: AnchorSettings,
 ) -> Iterator[tuple[list[int], list[float]]]:
     """Places of some candidates and their scores, tried on all visible nodes."""
-    known, hops_before = validation.known_count, -1
+    count, hops_before = validation.known_count, -1
     for (hops, weight), places in _grouped(candidates).items():
         if hops != hops_before:
             blocks, hops_before = plan(hops), hops
             centres = blocks.centres()
         blocks = replace(blocks, weights=(settings.raw_weight, weight))
-        x = blocks.vectors(blocks.frame(centres, validation.train, known, settings.shrinkage))
-        anchors = Anchors.of(tables, x, validation.train, known)
+        x = blocks.vectors(blocks.frame(centres, validation.train, count, settings.shrinkage))
+        anchors = Anchors.of(tables, x, validation.train, count)
         for place in places:
             yield [place], [_score(tables, x, anchors, validation, settings, candidates[place])]
         x.remove()
@@ -119,7 +119,7 @@ def _scores(
 def _score(
     tables: NodeTables,
     x: Table,
-    known: Anchors,
+    base: Anchors,
     validation: ValidationSessions,
     settings: AnchorSettings,
     how: Neighbourhood,
@@ -130,7 +130,7 @@ def _score(
         alone = validation.only(draw)
         *_, last = alone.sessions()
         supports = x.rows_at(tables.visible.rows(last.supports[0]))
-        anchors = known.plus(supports, tensor_of(last.supports[1], supports.device), last.class_count)
+        anchors = base.plus(supports, tensor_of(last.supports[1], supports.device), last.class_count)
         rounds = run_rounds(tables, x, anchors, how, settings)
         scores.append(alone.score_of(rounds.posteriors_at(queries).argmax(dim=1).cpu().numpy()))
         rounds.remove()
@@ -146,8 +146,8 @@ def _sampled_scores(
     seed: int,
 ) -> Iterator[tuple[list[int], list[float]]]:
     """Places of some candidates and their scores on a sample; far behind, that without neighbours counts for all."""
-    train, asked = (some_of_each_class(part, MOST_NODES, seed) for part in (validation.train, validation.queries))
-    validation = replace(validation, train=train, queries=asked)
+    train, queries = (some_of_each_class(part, MOST_NODES, seed) for part in (validation.train, validation.queries))
+    validation = replace(validation, train=train, queries=queries)
     alone: dict[Group, float] = {}  # scores without neighbours
     grouped = _grouped(candidates)
     for hops in sorted({group[0] for group in grouped}):
@@ -175,10 +175,10 @@ class Draws:
 
 @dataclass(frozen=True, eq=False)
 class _SampledRows:
-    """(m, ΣD) rows of the blocks: of known classes, asked about, supports of all draws, and of the sample."""
+    """(m, ΣD) rows of the blocks: of known classes, queries, supports of all draws, and of the sample."""
 
     train: torch.Tensor
-    asked: torch.Tensor
+    queries: torch.Tensor
     supports: torch.Tensor
     sample: torch.Tensor
 
@@ -195,13 +195,13 @@ class _SampledTrial:
 
     def scores(self, candidates: list[Neighbourhood]) -> list[float]:
         """Of some with the same weight of the features around. They are stored: a run that goes on reads them."""
-        settings, (nodes, labels), (asked, classes) = self.settings, self.validation.train, self.validation.queries
+        settings, (nodes, labels), (queries, classes) = self.settings, self.validation.train, self.validation.queries
         drawn = {f"supports {number}": each for number, each in enumerate(self.validation.supports)}
         stored = self.tables.remember(
             "choice",
             lambda: {"scores": self._scores(candidates)},
             tables={"blocks": self.blocks.table},
-            given={"train": nodes, "labels": labels, "asked": asked, "classes": classes, **drawn},
+            arrays={"train": nodes, "labels": labels, "queries": queries, "classes": classes, **drawn},
             candidates=[list(each) for each in candidates],
             settings=[settings.raw_weight, settings.shrinkage, settings.temperature, settings.length_prior],
             sample=[settings.rounds, self.seed, SAMPLE],
@@ -220,7 +220,7 @@ class _SampledTrial:
                 posterior = table.rows_at(self.tables.visible.rows(self.validation.queries[0]))
                 table.remove()
             else:
-                posterior = draws.logits(self._points(self._rows.asked, blocks, frame))
+                posterior = draws.logits(self._points(self._rows.queries, blocks, frame))
             answers = posterior.unflatten(1, (count, -1)).argmax(dim=2).cpu().numpy()
             scores.append(np.mean([self.validation.score_of(answers[:, draw]) for draw in range(count)]))
         if logits is not None:
@@ -246,12 +246,12 @@ class _SampledTrial:
             self._points(rows, blocks, frame) for rows in (self._rows.train, self._rows.supports, self._rows.sample)
         )
         labels, known_count = tensor_of(self.validation.train[1], device), self.validation.known_count
-        known, each = Anchors.empty().plus(of_train, labels, known_count), self.tables.node_count / len(of_sample)
+        base, each = Anchors.empty().plus(of_train, labels, known_count), self.tables.node_count / len(of_sample)
         directions, counts = [], []
         for number in range(_draw_count(self.validation)):
             *_, last = self.validation.only(number).sessions()
             here = tensor_of(np.searchsorted(self._supports, last.supports[0]), device)
-            anchors = known.plus(of_supports[here], tensor_of(last.supports[1], device), last.class_count)
+            anchors = base.plus(of_supports[here], tensor_of(last.supports[1], device), last.class_count)
             directions.append(directions_by_sample(anchors, of_sample, each, self.settings))
             counts.append(anchors.counts)
         return Draws(torch.stack(directions), torch.stack(counts), self.settings.temperature)
@@ -289,7 +289,7 @@ def _logits_table(blocks: Blocks, frame: Tensors, draws: Draws) -> Table:
 
 
 def _logits_of_draws(block: RowBlock) -> torch.Tensor:
-    draws = Draws(block.given["directions"], block.given["counts"], block.values["temperature"])
+    draws = Draws(block.tensors["directions"], block.tensors["counts"], block.values["temperature"])
     return draws.logits(points_of_block(block))
 
 

@@ -40,7 +40,7 @@ class Evidence:
     graph: VisibleGraph
     row: int
     blocks: list[torch.Tensor]
-    known: AnchorKnowledge
+    knowledge: AnchorKnowledge
     settings: AnchorSettings
 
     @cached_property
@@ -61,11 +61,11 @@ class Evidence:
         """Explain the answer for the node."""
         here = self.table_rows(np.array([self.row]))
         posterior = self.rounds.posteriors_at(here)
-        answer = shared_out(posterior, self.rounds.x.rows_at(here), self.known.head, self.settings.head_share)[0]
+        answer = shared_out(posterior, self.rounds.x.rows_at(here), self.knowledge.head, self.settings.head_share)[0]
         order = answer.argsort(descending=True)[: max(2, min(top, len(answer)))].tolist()
         first, second = order[0], order[1] if len(order) > 1 else order[0]
 
-        blocks, frame, weights = self.blocks, self.known.frame, self.known.weights(self.settings)
+        blocks, frame, weights = self.blocks, self.knowledge.frame, self.knowledge.weights(self.settings)
         centred = joined(blocks, frame, weights)[0] - frame["middle"]
         length = (centred @ frame["whitening"]).norm().clamp(min=1e-8)
         towards = frame["whitening"] @ (self.rounds.directions[first] - self.rounds.directions[second])
@@ -96,7 +96,7 @@ class Evidence:
 
     def _around(self, weights: np.ndarray, top: int) -> Numbered:
         far = self.near
-        for _ in range(self.known.neighbourhood.hops - 1):
+        for _ in range(self.knowledge.neighbourhood.hops - 1):
             far = far @ self.graph.normalised
         adds = np.asarray(self.graph.features[far.indices] @ weights).ravel()
         return _strongest(self.numbers(far.indices), far.data * adds, top)
@@ -108,7 +108,7 @@ class Evidence:
         others = self.near.indices != self.row
         nodes, shares, own = self.numbers(self.near.indices[others]), self.near.data[others], own[others]
         links = self._links()[others]
-        adds = self.known.neighbourhood.links * (links[:, first] - links[:, second])
+        adds = self.knowledge.neighbourhood.links * (links[:, first] - links[:, second])
         order = np.lexsort((-shares * own, -np.abs(adds)))[:top]
         return tuple((int(nodes[k]), float(shares[k]), float(own[k]), float(adds[k])) for k in order)
 

@@ -59,8 +59,8 @@ class Blocks:
     def frame(self, centres: Tensors, labelled: Labelled, count: int, shrinkage: float) -> Tensors:
         """Centres of the blocks, the mean of class means, and R."""
         read, values = {"blocks": self.table, "labels": self.tables.labels(labelled)}, self.values
-        sums = self.tables.sums("class-sums", _class_sums, tables=read, given=centres, count=count, **values)
-        within = self.tables.sums("within", _spread, tables=read, given={**centres, **sums}, **values)["within"]
+        sums = self.tables.sums("class-sums", _class_sums, tables=read, tensors=centres, count=count, **values)
+        within = self.tables.sums("within", _spread, tables=read, tensors={**centres, **sums}, **values)["within"]
         middle = mean_of_means(sums["sums"], sums["counts"])
         return {**centres, "middle": middle, "whitening": root_of(within, shrinkage)}
 
@@ -68,9 +68,9 @@ class Blocks:
         self, phase: str, function: RowMap, columns: int, frame: Tensors, more: Tensors | None = None, **options: Any
     ) -> Table:
         """(n, columns) a function of the blocks and a frame. more: further tensors that it reads."""
-        given = {**{name: frame[name] for name in FRAME if name in frame}, **(more or {})}
+        tensors = {**{name: frame[name] for name in FRAME if name in frame}, **(more or {})}
         read = {"blocks": self.table}
-        return self.tables.table(phase, function, columns, tables=read, given=given, **options, **self.values)
+        return self.tables.table(phase, function, columns, tables=read, tensors=tensors, **options, **self.values)
 
     def vectors(self, frame: Tensors, *, last_use: bool = False) -> Table:
         """(n, D) x of all nodes. last_use: of the blocks."""
@@ -100,7 +100,7 @@ def points(vectors: torch.Tensor, frame: Tensors, kind: str) -> torch.Tensor:
 def points_of_block(block: RowBlock) -> torch.Tensor:
     """(rows, D) x from the blocks and a frame."""
     kind = block.values["point_kind"]
-    return _by_rows(block, block.rows("blocks"), lambda some: points(_joined(block, some), block.given, kind))
+    return _by_rows(block, block.rows("blocks"), lambda some: points(_joined(block, some), block.tensors, kind))
 
 
 def _by_rows(block: RowBlock, rows: torch.Tensor, function: Callable[[torch.Tensor], torch.Tensor]) -> torch.Tensor:
@@ -112,7 +112,7 @@ def _by_rows(block: RowBlock, rows: torch.Tensor, function: Callable[[torch.Tens
 
 
 def _joined(block: RowBlock, rows: torch.Tensor) -> torch.Tensor:
-    return joined(list(rows.split(block.values["widths"], dim=1)), block.given, tuple(block.values["weights"]))
+    return joined(list(rows.split(block.values["widths"], dim=1)), block.tensors, tuple(block.values["weights"]))
 
 
 def _labelled(block: RowBlock) -> tuple[torch.Tensor, torch.Tensor]:
@@ -127,7 +127,7 @@ def _class_sums(block: RowBlock) -> Tensors:
 
 
 def _spread(block: RowBlock) -> Tensors:
-    return {"within": spread(*_labelled(block), block.given["sums"], block.given["counts"])}
+    return {"within": spread(*_labelled(block), block.tensors["sums"], block.tensors["counts"])}
 
 
 def _anchor_sums(block: RowBlock) -> Tensors:
@@ -220,10 +220,10 @@ class Anchors:
     def plus(self, points: torch.Tensor, labels: torch.Tensor, count: int) -> "Anchors":
         """With more labelled nodes, of ``count`` classes in all."""
         sums, counts = class_sums(points, labels, count)
-        known = len(self.counts)
-        if known:
-            sums[:known] += self.sums
-            counts[:known] += self.counts
+        before = len(self.counts)
+        if before:
+            sums[:before] += self.sums
+            counts[:before] += self.counts
         return Anchors(sums, counts)
 
     def minus(self, points: torch.Tensor, labels: torch.Tensor) -> "Anchors":
@@ -255,14 +255,14 @@ class Anchors:
 
 
 def directions_of(means: torch.Tensor, weights: torch.Tensor, settings: AnchorSettings) -> torch.Tensor:
-    """(C, D) μ_c/ℓ_c: ℓ² = (|μ|² − 1/n)/(1 − 1/n), shrunk to its mean over well-known classes."""
+    """(C, D) μ_c/ℓ_c: ℓ² = (|μ|² − 1/n)/(1 − 1/n), shrunk to its mean over well-well_known classes."""
     noise = 1 / weights.clamp(min=1)
     squares = (((means**2).sum(dim=1) - noise) / (1 - noise).clamp(min=0.3)).clamp(0, 1)
     squares = torch.where(weights > 1.5, squares, torch.zeros_like(squares))
-    known = weights >= MIN_LABELS_FOR_LENGTH
-    if not known.any():
-        known = weights > 0
-    usual = squares[known].mean().clamp(min=1e-4)
+    well_known = weights >= MIN_LABELS_FOR_LENGTH
+    if not well_known.any():
+        well_known = weights > 0
+    usual = squares[well_known].mean().clamp(min=1e-4)
     squares = (weights * squares + settings.length_prior * usual) / (weights + settings.length_prior).clamp(min=1e-6)
     return (means / squares.clamp(min=1e-8).sqrt()[:, None]).float()
 

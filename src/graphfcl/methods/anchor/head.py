@@ -69,9 +69,9 @@ def trained_head(
     Full-batch from ``start``. train, validation: (n, D) points and (n,) columns.
     """
     training, stopping, done = HeadTraining(start, train, rate), EarlyStopping(PATIENCE), 0
-    asked = validation[0].float()
+    points = validation[0].float()
     while True:
-        score = _balanced_accuracy(training.head, asked, validation[1])
+        score = _balanced_accuracy(training.head, points, validation[1])
         stop = stopping.check(score, done, training.head) or done >= steps
         progress.step("head", done, done if stop else steps, score=score)
         if stop:
@@ -116,11 +116,11 @@ def shared_out(posterior: torch.Tensor, points: torch.Tensor, weight: torch.Tens
     """(n, C) P' from (n, C) P, (n, D) points and (M, D) W; ``share`` is γ. A class without a label keeps P = 0."""
     if not share > 0 or not len(weight):
         return posterior
-    found, count, wide = posterior.clone(), len(weight), weight.float()
+    shared, count, wide = posterior.clone(), len(weight), weight.float()
     for start in range(0, len(points), CHUNK):
         part = slice(start, start + CHUNK)
-        known = posterior[part, :count]
-        mixed = (1 - share) * torch.log(known) + share * torch.log_softmax(points[part].float() @ wide.T, dim=1)
-        mass = known.sum(dim=1, keepdim=True)
-        found[part, :count] = torch.where(mass > 0, mass * torch.softmax(mixed, dim=1), known)
-    return found
+        of_base = posterior[part, :count]
+        mixed = (1 - share) * torch.log(of_base) + share * torch.log_softmax(points[part].float() @ wide.T, dim=1)
+        mass = of_base.sum(dim=1, keepdim=True)
+        shared[part, :count] = torch.where(mass > 0, mass * torch.softmax(mixed, dim=1), of_base)
+    return shared

@@ -46,13 +46,13 @@ def hop_rows(rows: torch.Tensor) -> torch.Tensor:
 
 
 def _codes(block: RowBlock) -> torch.Tensor:
-    found = torch.empty(len(block), len(block.given["second.bias"]), device=block.given["second.bias"].device)
+    codes = torch.empty(len(block), len(block.tensors["second.bias"]), device=block.tensors["second.bias"].device)
     rows = block.rows("hops")
     for start in range(0, len(block), ROWS):
         part = hop_rows(rows[start : start + ROWS])
-        hidden = gelu(part @ block.given["first.weight"] + block.given["first.bias"])
-        found[start : start + ROWS] = hidden @ block.given["second.weight"] + block.given["second.bias"]
-    return found
+        hidden = gelu(part @ block.tensors["first.weight"] + block.tensors["first.bias"])
+        codes[start : start + ROWS] = hidden @ block.tensors["second.weight"] + block.tensors["second.bias"]
+    return codes
 
 
 class HopEncoder(Encoder):
@@ -81,9 +81,9 @@ class HopEncoder(Encoder):
 
     def table(self, tables: NodeTables) -> Table:
         """(n, h) Z of all nodes."""
-        given = {name: weight.detach() for name, weight in self.state_dict().items()}
+        tensors = {name: weight.detach() for name, weight in self.state_dict().items()}
         read = {"hops": hop_table(tables, self._basis())}
-        return tables.table("codes", _codes, self.size, tables=read, given=given, last_use=("hops",))
+        return tables.table("codes", _codes, self.size, tables=read, tensors=tensors, last_use=("hops",))
 
     def forward(self, rows: torch.Tensor, generator: torch.Generator | None = None) -> torch.Tensor:
         hidden = dropout(gelu(self.first(rows)), self.dropout, generator)

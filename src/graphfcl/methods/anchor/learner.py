@@ -75,7 +75,7 @@ HELD_OUT_EPOCHS = 5  # with three times as many the calibration is the same
 class Anchor(EncoderLearner):
     """ANCHOR; formulas in the module docstring.
 
-    known: what session 0 fixed, the class sums, and what validation sessions chose.
+    knowledge: what session 0 fixed, the class sums, and what validation sessions chose.
     """
 
     name: ClassVar[str] = "anchor"
@@ -94,27 +94,27 @@ class Anchor(EncoderLearner):
     def __init__(self, settings: Any = None, *, seed: int = 0, device: str | torch.device = "cpu") -> None:
         super().__init__(settings, seed=seed, device=device)
         first = Neighbourhood(*(*self.settings.candidates[0], 0.0)[:5])
-        self.known = AnchorKnowledge(first, self._first_layer)
+        self.knowledge = AnchorKnowledge(first, self._first_layer)
         self.last_tables: LastTables = LastTables()
         self._first_shape: tuple[int, int] | None = None  # of the encoder's first weights
 
     def parts(self) -> tuple[Part, ...]:
         running = (self.training,) if self.stage == Stage.ENCODER else ()
-        return (self.memory, *running, self.known)
+        return (self.memory, *running, self.knowledge)
 
     # Session 0
 
     def _start(self, base: BaseSession, inputs: NodeTables) -> None:
         wanted = self.settings.encoder_input
-        self.known.encoder_input = "hops" if wanted == "graph" and inputs.whole is None else wanted
+        self.knowledge.encoder_input = "hops" if wanted == "graph" and inputs.whole is None else wanted
         shape = (inputs.feature_count, inputs.node_count, len(base.classes))
-        basis = self.known.frame.get("basis")  # a learner of the calibration run has that of the fitted learner
+        basis = self.knowledge.frame.get("basis")  # a learner of the calibration run has that of the fitted learner
         rank = None if basis is None else basis.shape[1]
-        self._first_shape = first_layer_shape(self.settings, self.known.encoder_input, *shape, rank=rank)
+        self._first_shape = first_layer_shape(self.settings, self.knowledge.encoder_input, *shape, rank=rank)
         super()._start(base, inputs)
 
     def _make_network(self) -> None:
-        chosen, kind = self.settings, self.known.encoder_input
+        chosen, kind = self.settings, self.knowledge.encoder_input
         start = torch.Generator().manual_seed(self.seed)
         assert self._first_shape is not None
         width, hidden = self._first_shape
@@ -132,7 +132,7 @@ class Anchor(EncoderLearner):
         self.network = self._build(encoder, start).to(self.device)
 
     def _basis(self) -> torch.Tensor:
-        return self.known.frame["basis"]
+        return self.knowledge.frame["basis"]
 
     def _build(self, encoder: Encoder, start: torch.Generator) -> AnchorNetwork:  # noqa: ARG002
         return AnchorNetwork(encoder)
@@ -142,8 +142,8 @@ class Anchor(EncoderLearner):
         self._require_room(base, inputs)
 
     def _require_room(self, base: BaseSession, tables: NodeTables) -> None:
-        rank = self._rank(tables.feature_count)
-        require_room(tables, base, rank, self.known.encoder_input, self.network.encoder.size, self.settings, self.seed)
+        rank, size = self._rank(tables.feature_count), self.network.encoder.size
+        require_room(tables, base, rank, self.knowledge.encoder_input, size, self.settings, self.seed)
 
     def _train(self, base: BaseSession, inputs: NodeTables, progress: Progress) -> None:
         self._require_room(base, inputs)
@@ -151,31 +151,31 @@ class Anchor(EncoderLearner):
             self._enter(Stage.ENCODER, progress)
         train, validation = (base.train, base.train_labels), (base.validation, base.validation_labels)
         inputs.watch(progress)
-        known, settings, frame = self.known, self.settings, self.known.frame
+        knowledge, settings, frame = self.knowledge, self.settings, self.knowledge.frame
         if "basis" not in frame:
-            exact = self.known.encoder_input != "graph"  # an encoder that reads XB depends on every digit of B
+            exact = self.knowledge.encoder_input != "graph"  # an encoder that reads XB depends on every digit of B
             steps, scales = inputs.leading_vectors(self._rank(inputs.feature_count), self.seed, exact=exact)
             frame |= {"basis": (steps * scales).to(self.device), "basis.scales": scales.to(self.device)}
         self._train_encoder(train, validation, inputs, progress)
         with torch.no_grad():
-            known.round_first_layer()
-            known.neighbourhood = choose_neighbourhood(
-                base, inputs, frame["basis"], settings, self.seed, progress, known.kind
+            knowledge.round_first_layer()
+            knowledge.neighbourhood = choose_neighbourhood(
+                base, inputs, frame["basis"], settings, self.seed, progress, knowledge.kind
             )
             blocks = self._blocks(inputs)
             fixed = blocks.frame(blocks.centres(), train, len(base.classes), settings.shrinkage)
             frame |= {**fixed, "whitening": fixed["whitening"].half().float()}
             x = blocks.vectors(frame, last_use=True)
             self.cache.keep_embeddings(base.visible_graph, x)
-            known.anchors = Anchors.of(inputs, x, train, len(base.classes))
+            knowledge.anchors = Anchors.of(inputs, x, train, len(base.classes))
             if settings.head_share > 0:
-                known.train_head(inputs, x, train, validation, settings, self.seed, progress)
+                knowledge.train_head(inputs, x, train, validation, settings, self.seed, progress)
 
     def _train_encoder(self, train: Labelled, validation: Labelled, tables: NodeTables, progress: Progress) -> None:
         if isinstance(self.training, RowTraining):
             chosen = [some_nodes_of_each(part, self.settings.encoder_nodes, self.seed) for part in (train, validation)]
             self.training.run_nodes(chosen, hop_table(tables, self._basis()), tables, progress, self)
-        elif self.known.encoder_input == "graph":
+        elif self.knowledge.encoder_input == "graph":
             assert tables.whole is not None
             self.training.run(train, validation, tables.whole, self, progress)
 
@@ -183,9 +183,9 @@ class Anchor(EncoderLearner):
         self.cache.classes_changed()  # the embeddings are those of the trained encoder
 
     def _rank(self, width: int) -> int:
-        """Columns of the basis: as many as asked for, or as the bytes allow."""
-        first = self._first_layer().numel() if self.known.encoder_input == "graph" else 0
-        return frame_rank(self.settings, self.known.encoder_input, width, self.sizes.many, first)
+        """Columns of the basis: as many as the settings want, or as the bytes allow."""
+        first = self._first_layer().numel() if self.knowledge.encoder_input == "graph" else 0
+        return frame_rank(self.settings, self.knowledge.encoder_input, width, self.sizes.many, first)
 
     # From a graph to x(v)
 
@@ -194,46 +194,46 @@ class Anchor(EncoderLearner):
 
     def _blocks(self, tables: NodeTables) -> Blocks:
         """XB, ÂÂXB and Z of all nodes."""
-        encoder, how = self.network.encoder, self.known.neighbourhood
+        encoder, how = self.network.encoder, self.knowledge.neighbourhood
         own = tables.own(self._basis())
         parts = [own, *tables.hops(own, (how.hops,))]
         if isinstance(encoder, HopEncoder):
             parts.append(encoder.table(tables))
-        elif self.known.encoder_input == "graph":
+        elif self.knowledge.encoder_input == "graph":
             assert tables.whole is not None
             parts.append(tables.take(encoder(encoder.rows(tables.whole, None))))
-        return Blocks.of(tables, parts, self.known.weights(self.settings), self.known.kind)
+        return Blocks.of(tables, parts, self.knowledge.weights(self.settings), self.knowledge.kind)
 
     def _blocks_at(self, near: GraphInputs, rows: np.ndarray) -> list[torch.Tensor]:
         """XB, ÂÂXB and Z of some rows; only their neighbourhoods are read. Rounded as in a table of all nodes."""
-        encoder, kind = self.network.encoder, TYPES[block_kind(near.visible, self.known.kind)]
+        encoder, kind = self.network.encoder, TYPES[block_kind(near.visible, self.knowledge.kind)]
         read: GcnRows = encoder.rows(near, rows)
-        around = around_rows(near.visible, rows, self.known.neighbourhood.hops, self._basis(), read)
+        around = around_rows(near.visible, rows, self.knowledge.neighbourhood.hops, self._basis(), read)
         return [block.to(kind).float() for block in (near.raw(rows) @ self._basis(), around, encoder(read))]
 
     def _embeddings(self, inputs: NodeTables) -> Table:  # type: ignore[override]
         """x of all nodes."""
-        known = self.cache.embeddings(inputs)
-        if known is not None:
-            return known
-        self.known.require_scores(inputs, self.network.encoder.size)
-        return self._blocks(inputs).vectors(self.known.frame, last_use=True)
+        kept = self.cache.embeddings(inputs)
+        if kept is not None:
+            return kept
+        self.knowledge.require_scores(inputs, self.network.encoder.size)
+        return self._blocks(inputs).vectors(self.knowledge.frame, last_use=True)
 
     def _vectors(self, tables: NodeTables, nodes: np.ndarray) -> torch.Tensor:
         """x of a few nodes, from those of all if they are at hand, or from their neighbourhoods."""
-        known = self.cache.embeddings(tables)
-        if known is not None and known.random_access:
-            return known.rows_at(tables.visible.rows(nodes))
-        frame, weights = self.known.frame, self.known.weights(self.settings)
+        kept = self.cache.embeddings(tables)
+        if kept is not None and kept.random_access:
+            return kept.rows_at(tables.visible.rows(nodes))
+        frame, weights = self.knowledge.frame, self.knowledge.weights(self.settings)
         blocks = self._blocks_at(*tables.near(nodes, self.reach))
-        return points(joined(blocks, frame, weights), frame, self.known.kind)
+        return points(joined(blocks, frame, weights), frame, self.knowledge.kind)
 
     def embeddings(self, visible: VisibleNodes) -> Any:
         with torch.no_grad():
-            found = self._embeddings(self.cache.inputs(visible))
+            table = self._embeddings(self.cache.inputs(visible))
             if self.stage == Stage.READY:
-                self.cache.keep_embeddings(visible, found)
-            return found.readable()
+                self.cache.keep_embeddings(visible, table)
+            return table.readable()
 
     def embeddings_of_rows(self, visible: VisibleNodes, rows: np.ndarray) -> np.ndarray:
         with torch.no_grad():
@@ -258,7 +258,7 @@ class Anchor(EncoderLearner):
 
     @property
     def reach(self) -> int:
-        return max(2, self.known.neighbourhood.hops)
+        return max(2, self.knowledge.neighbourhood.hops)
 
     def _keeps_weights(self) -> bool:
         return True
@@ -267,29 +267,29 @@ class Anchor(EncoderLearner):
     def _learn(self, session: Session, inputs: NodeTables) -> None:
         x = self._vectors(inputs, session.supports)
         labels = tensor_of(session.support_labels, self.device)
-        self.known.anchors = self.known.anchors.plus(x, labels, len(self.classes_))
+        self.knowledge.anchors = self.knowledge.anchors.plus(x, labels, len(self.classes_))
 
     def watch(self, visible: VisibleNodes, progress: Progress) -> None:
         self.cache.inputs(visible).watch(progress)
 
     def _score_all(self, inputs: NodeTables) -> Any:
         rounds = self._rounds(inputs)
-        scores = score_table(inputs, rounds, self.known.anchors, self.known.head, self.settings)
-        found = scores.readable()
+        scores = score_table(inputs, rounds, self.knowledge.anchors, self.knowledge.head, self.settings)
+        readable = scores.readable()
         self.last_tables.replace_by(inputs.stored_behind(scores))
-        return found
+        return readable
 
     def _rounds(self, tables: NodeTables) -> Rounds:
         """Kept as long as scores are, so that explanations need no pass over the graph."""
-        found: Rounds | None = self.cache.beside(tables)
-        if found is None:
+        rounds: Rounds | None = self.cache.beside(tables)
+        if rounds is None:
             x = self._embeddings(tables)
-            self.known.require_scores(tables, self.network.encoder.size, rounds=True)
-            how = self.known.neighbourhood
-            found = run_rounds(tables, x, self.known.anchors, how, self.settings)
-            found = found.with_ratios(tables) if how.links > 0 else found
-            self.cache.keep_beside(tables, found)
-        return found
+            self.knowledge.require_scores(tables, self.network.encoder.size, rounds=True)
+            how = self.knowledge.neighbourhood
+            rounds = run_rounds(tables, x, self.knowledge.anchors, how, self.settings)
+            rounds = rounds.with_ratios(tables) if how.links > 0 else rounds
+            self.cache.keep_beside(tables, rounds)
+        return rounds
 
     @torch.no_grad()
     def restate(self, visible: VisibleNodes, train: Labelled, supports: Labelled) -> bool:
@@ -297,8 +297,8 @@ class Anchor(EncoderLearner):
         tables = self.cache.inputs(visible)
         x = self._embeddings(tables)
         self.cache.keep_embeddings(visible, x)
-        self.known.anchors = Anchors.of(tables, x, joined_nodes(train, supports), len(self.classes_))
-        self.known.restate_head(tables, x, train, self.settings, self.seed)
+        self.knowledge.anchors = Anchors.of(tables, x, joined_nodes(train, supports), len(self.classes_))
+        self.knowledge.restate_head(tables, x, train, self.settings, self.seed)
         return True
 
     def calibration_learner(self) -> Learner | None:
@@ -309,12 +309,12 @@ class Anchor(EncoderLearner):
         """
         training = self.settings.pretraining
         training = replace(training, epochs=min(training.epochs, HELD_OUT_EPOCHS))
-        fixed = replace(self.settings, pretraining=training, head_share=0.0, **self.known.neighbourhood._asdict())
-        found = type(self)(fixed, seed=self.seed, device=self.device)
-        found.known.frame |= {name: self.known.frame[name] for name in ("basis", "basis.scales")}
-        found.cache.share(self.cache)
-        found.cache.weights_changed()  # the graph is the same, its embeddings are not
-        return found
+        fixed = replace(self.settings, pretraining=training, head_share=0.0, **self.knowledge.neighbourhood._asdict())
+        learner = type(self)(fixed, seed=self.seed, device=self.device)
+        learner.knowledge.frame |= {name: self.knowledge.frame[name] for name in ("basis", "basis.scales")}
+        learner.cache.share(self.cache)
+        learner.cache.weights_changed()  # the graph is the same, its embeddings are not
+        return learner
 
     @torch.no_grad()
     def scores_without(
@@ -323,7 +323,7 @@ class Anchor(EncoderLearner):
         """Subtracted from the sums, without estimating means again: that would take a pass over the graph."""
         _ = train, supports
         x, labels = self._vectors(self.cache.inputs(visible), left_out[0]), tensor_of(left_out[1], self.device)
-        return self.known.anchors.minus(x, labels).logits(x, self.settings).cpu().numpy()
+        return self.knowledge.anchors.minus(x, labels).logits(x, self.settings).cpu().numpy()
 
     @torch.no_grad()
     def explain(self, visible: VisibleNodes, node: int, top: int = 5) -> Explanation | None:
@@ -332,7 +332,7 @@ class Anchor(EncoderLearner):
         rounds = self._rounds(tables)
         near, rows = tables.near(np.array([node]), self.reach)
         blocks = self._blocks_at(near, rows)
-        return Evidence(tables, rounds, near.visible, int(rows[0]), blocks, self.known, self.settings).explain(top)
+        return Evidence(tables, rounds, near.visible, int(rows[0]), blocks, self.knowledge, self.settings).explain(top)
 
     # State
 
@@ -341,18 +341,18 @@ class Anchor(EncoderLearner):
         return first.weight.detach()
 
     def _become(self, other: Self) -> None:
-        self.known.encoder_input = other.known.encoder_input
+        self.knowledge.encoder_input = other.knowledge.encoder_input
         self._first_shape = _shape(other._first_layer())
         super()._become(other)
 
     def load_state(self, state: LearnerState) -> None:
         first = state.tensors.get(FIRST_LAYER)
-        self.known.encoder_input = state.values.get("encoder_input", "graph")
+        self.knowledge.encoder_input = state.values.get("encoder_input", "graph")
         self._first_shape = None if first is None else _shape(first)
         super().load_state(state)
 
     def _refuse_misfit(self, weights: Tensors) -> None:
-        if self.known.encoder_input == "graph":
+        if self.knowledge.encoder_input == "graph":
             super()._refuse_misfit(weights)
 
 

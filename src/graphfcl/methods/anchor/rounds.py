@@ -64,9 +64,9 @@ class Rounds:
         """The same with ratios, which take a pass over the graph."""
         assert self.posterior is not None
         near = tables.linked(self.posterior)
-        found = link_ratios(links_between(tables, self.posterior, near))
+        ratios = link_ratios(links_between(tables, self.posterior, near))
         near.remove()
-        return replace(self, ratios=found)
+        return replace(self, ratios=ratios)
 
     def remove(self) -> None:
         """Free the posteriors."""
@@ -83,10 +83,10 @@ def run_rounds(tables: NodeTables, x: Table, anchors: Anchors, how: Neighbourhoo
     posterior = _posteriors(tables, x, anchors, directions, how, settings, None)
     for _ in range(settings.rounds):
         read = {"x": x} if posterior is None else {"x": x, "posterior": posterior}
-        given = {"directions": directions, "counts": anchors.counts}
-        found = tables.sums("rounds", _round_sums, tables=read, given=given, temperature=settings.temperature)
-        weights = anchors.counts + found["total"] * (anchors.counts > 0)
-        means = (anchors.sums + found["sums"]) / weights.clamp(min=1e-6)[:, None]
+        tensors = {"directions": directions, "counts": anchors.counts}
+        sums = tables.sums("rounds", _round_sums, tables=read, tensors=tensors, temperature=settings.temperature)
+        weights = anchors.counts + sums["total"] * (anchors.counts > 0)
+        means = (anchors.sums + sums["sums"]) / weights.clamp(min=1e-6)[:, None]
         directions = directions_of(means, weights, settings)
         before, posterior = posterior, _posteriors(tables, x, anchors, directions, how, settings, posterior)
         if before is not None:
@@ -105,10 +105,10 @@ def _posteriors(
 ) -> Table | None:
     if not how.uses_posteriors:
         return None
-    given = {"directions": directions, "counts": anchors.counts}
+    tensors = {"directions": directions, "counts": anchors.counts}
     count = len(anchors.counts)
     logits = tables.table(
-        "logits", _logits_of_block, count, tables={"x": x}, given=given, temperature=settings.temperature
+        "logits", _logits_of_block, count, tables={"x": x}, tensors=tensors, temperature=settings.temperature
     )
     return with_neighbours(tables, logits, how, before=before, last_use=True)
 
@@ -129,19 +129,19 @@ def with_neighbours(
     if not how.links > 0:
         first = _by_row(tables, "posterior", _softmax, {"logits": logits}, draws, ("logits",) * last_use)
         return tables.smoothed(first, how.smoothing, how.smoothing_steps, last_use=True)
-    found = _by_row(tables, "posterior", _softmax, {"logits": logits}, draws) if before is None else before
+    posterior = _by_row(tables, "posterior", _softmax, {"logits": logits}, draws) if before is None else before
     for iteration in range(LINK_ITERATIONS):
-        near = tables.linked(found)
-        ratios = [link_ratios(part) for part in _diagonal(links_between(tables, found, near), draws)]
-        if found is not before:
-            found.remove()
+        near = tables.linked(posterior)
+        ratios = [link_ratios(part) for part in _diagonal(links_between(tables, posterior, near), draws)]
+        if posterior is not before:
+            posterior.remove()
         done = ("near", "logits") if last_use and iteration + 1 == LINK_ITERATIONS else ("near",)
-        read, given = {"logits": logits, "near": near}, {"ratios": torch.block_diag(*ratios)}
-        found = _by_row(tables, "linked", _with_links, read, draws, done, given, weight=how.links)
+        read, tensors = {"logits": logits, "near": near}, {"ratios": torch.block_diag(*ratios)}
+        posterior = _by_row(tables, "linked", _with_links, read, draws, done, tensors, weight=how.links)
         if how.smoothing > 0:
-            smooth = tables.smoothed(found, how.smoothing, how.smoothing_steps, last_use=True)
-            found = _by_row(tables, "normalised", _normalised, {"posterior": smooth}, draws, ("posterior",))
-    return found
+            smooth = tables.smoothed(posterior, how.smoothing, how.smoothing_steps, last_use=True)
+            posterior = _by_row(tables, "normalised", _normalised, {"posterior": smooth}, draws, ("posterior",))
+    return posterior
 
 
 def score_table(
@@ -152,12 +152,12 @@ def score_table(
     The latter is the same for all classes of a node, so it changes no probability, but it tells nodes of unknown
     classes, which the rounds would hide.
     """
-    given = {"directions": rounds.directions, "counts": anchors.counts, "by sums": anchors.directions(settings)}
+    tensors = {"directions": rounds.directions, "counts": anchors.counts, "by sums": anchors.directions(settings)}
     read = {"x": rounds.x} if rounds.posterior is None else {"x": rounds.x, "posterior": rounds.posterior}
     if len(head):
-        given["head"] = head
+        tensors["head"] = head
     values: dict[str, Any] = {"temperature": settings.temperature, "share": settings.head_share}
-    return tables.table("scores", _scores, len(anchors.counts), tables=read, given=given, **values)
+    return tables.table("scores", _scores, len(anchors.counts), tables=read, tensors=tensors, **values)
 
 
 def adding_to_one(posterior: torch.Tensor) -> torch.Tensor:
@@ -193,18 +193,18 @@ def _by_row(
     read: Mapping[str, Table],
     draws: int,
     last_use: tuple[str, ...] = (),
-    given: Tensors | None = None,
+    tensors: Tensors | None = None,
     **values: Any,
 ) -> Table:
-    columns = next(iter(read.values())).columns
-    return tables.table(phase, function, columns, tables=read, given=given, last_use=last_use, draws=draws, **values)
+    columns, options = next(iter(read.values())).columns, {"last_use": last_use, "draws": draws, **values}
+    return tables.table(phase, function, columns, tables=read, tensors=tensors, **options)
 
 
 # Functions of a block of rows
 
 
 def _logits(block: RowBlock, points: torch.Tensor) -> torch.Tensor:
-    return logits_of(points, block.given["directions"], block.given["counts"], block.values["temperature"])
+    return logits_of(points, block.tensors["directions"], block.tensors["counts"], block.values["temperature"])
 
 
 def _logits_of_block(block: RowBlock) -> torch.Tensor:
@@ -222,7 +222,7 @@ def _softmax(block: RowBlock) -> torch.Tensor:
 
 
 def _with_links(block: RowBlock) -> torch.Tensor:
-    evidence = block.rows("near") @ block.given["ratios"].T
+    evidence = block.rows("near") @ block.tensors["ratios"].T
     return _by_draw(block, block.rows("logits") + block.values["weight"] * evidence)
 
 
@@ -246,8 +246,8 @@ def _round_sums(block: RowBlock) -> Tensors:
 
 
 def _scores(block: RowBlock) -> torch.Tensor:
-    points, given, values = block.rows("x").float(), block.given, block.values
-    head = given.get("head", torch.zeros(0, 0))
+    points, tensors, values = block.rows("x").float(), block.tensors, block.values
+    head = tensors.get("head", torch.zeros(0, 0))
     posterior = shared_out(_posterior(block, points), points, head, values["share"])
-    logits = logits_of(points, given["by sums"], given["counts"], values["temperature"])
+    logits = logits_of(points, tensors["by sums"], tensors["counts"], values["temperature"])
     return torch.log(posterior.clamp(min=1e-12)) + torch.logsumexp(logits, dim=1, keepdim=True)

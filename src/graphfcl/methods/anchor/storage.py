@@ -206,7 +206,7 @@ def first_layer_shape(
 
 
 def frame_rank(settings: AnchorSettings, encoder_input: str, width: int, classes: int, first: int = 0) -> int:
-    """Columns of the basis: as many as asked for, or as the bytes allow.
+    """Columns of the basis: as many as the settings want, or as the bytes allow.
 
     width: feature columns. first: numbers of the encoder's first layer, if it reads the graph; one that reads hops has
     as many inputs as the basis has columns, three times.

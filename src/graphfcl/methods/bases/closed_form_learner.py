@@ -327,14 +327,14 @@ class ClosedFormLearner(EncoderLearner):
         embeddings, head = self._table(inputs), self._head_now(inputs)
         tables = {"embeddings": embeddings}
         count = len(head["counts"])
-        scores = inputs.table("scores", self.score_block, count, tables=tables, given=head, method=self.name)
+        scores = inputs.table("scores", self.score_block, count, tables=tables, tensors=head, method=self.name)
         self.last_tables.replace_by(inputs.stored_behind(embeddings, scores))
         return scores.readable()
 
     @classmethod
     def score_block(cls, block: RowBlock) -> torch.Tensor:
         """(rows, C) scores, as workers compute them."""
-        return cls._scores(block.rows("embeddings"), block.given)
+        return cls._scores(block.rows("embeddings"), block.tensors)
 
     @classmethod
     def _scores(cls, embeddings: torch.Tensor, head: Tensors) -> torch.Tensor:

@@ -41,14 +41,15 @@ class Operator:
 class ColumnTask:
     """Slices of a table and what becomes of them.
 
-    found: (hops, table) for each number of hops that is kept. smoothing: (s, steps) instead of hops:
-    P ← s Â P + (1 − s) P₀, and ``found`` has one table, whose number is not read.
+    start: what is multiplied. targets: (hops, table) for each number of hops that is kept.
+    smoothing: (s, steps) instead of hops: P ← s Â P + (1 − s) P₀, and ``targets`` has one table, whose number is not
+    read.
     """
 
     source: Source
     operator: Operator
-    given: StoredTable
-    found: tuple[tuple[int, StoredTable], ...]
+    start: StoredTable
+    targets: tuple[tuple[int, StoredTable], ...]
     smoothing: tuple[float, int] | None = None
     slices: tuple[int, ...] = ()
 
@@ -56,12 +57,12 @@ class ColumnTask:
 def run_columns(
     phase: str, task: ColumnTask, resources: Resources, progress: Progress = SILENT, *, leading: int | None = None
 ) -> None:
-    """Compute all slices of the tables of ``task.found`` that are not there.
+    """Compute all slices of the tables of ``task.targets`` that are not there.
 
     leading: only slices in which so many columns lie, the first ones.
     """
-    end = slices_of(task.given.columns if leading is None else min(leading, task.given.columns))
-    missing = sorted({number for _, table in task.found for number in table.missing(end)})
+    end = slices_of(task.start.columns if leading is None else min(leading, task.start.columns))
+    missing = sorted({number for _, table in task.targets for number in table.missing(end)})
     if not missing:
         return
     count = slices_at_a_time(task.source.rows, 3 if task.smoothing else 2, resources)
@@ -89,15 +90,15 @@ def compute_columns(task: ColumnTask) -> None:
     with limited_threads(1):
         left, right = _scales(task.operator.scales)
         if task.smoothing is None:
-            _hops(task, _read_slices(task.given, task.slices, right), left, right)
+            _hops(task, _read_slices(task.start, task.slices, right), left, right)
         else:
-            _smoothed(task, _read_slices(task.given, task.slices), left, right)
+            _smoothed(task, _read_slices(task.start, task.slices), left, right)
 
 
 def _hops(task: ColumnTask, values: np.ndarray, left: np.ndarray, right: np.ndarray) -> None:
     """values: r∘X."""
-    other, last = np.empty_like(values), max(hops for hops, _ in task.found)
-    kept = dict(task.found)
+    other, last = np.empty_like(values), max(hops for hops, _ in task.targets)
+    kept = dict(task.targets)
     for hop in range(1, last + 1):
         # Scaled by l and then by r in any case: a hop is the same to the bit whether the ones before are kept or not.
         _multiply(task, values, other, (left, right) if hop < last and hop not in kept else (left,))
@@ -111,14 +112,14 @@ def _hops(task: ColumnTask, values: np.ndarray, left: np.ndarray, right: np.ndar
 def _smoothed(task: ColumnTask, first: np.ndarray, left: np.ndarray, right: np.ndarray) -> None:
     assert task.smoothing is not None
     share, steps = task.smoothing
-    found, other = first.copy(), np.empty_like(first)
+    values, other = first.copy(), np.empty_like(first)
     for _ in range(steps):
-        _scale(found, right)
-        _multiply(task, found, other, (left,))
+        _scale(values, right)
+        _multiply(task, values, other, (left,))
         for start in range(0, len(first), ROWS):
             part = slice(start, start + ROWS)
-            found[part] = np.float32(share) * other[part] + np.float32(1 - share) * first[part]
-    _write_slices(task.found[0][1], task.slices, found)
+            values[part] = np.float32(share) * other[part] + np.float32(1 - share) * first[part]
+    _write_slices(task.targets[0][1], task.slices, values)
 
 
 def _multiply(task: ColumnTask, values: np.ndarray, out: np.ndarray, scales: tuple[np.ndarray, ...]) -> None:
@@ -190,10 +191,10 @@ class RowFactors:
         shown = self._written(
             "visible", lambda start, stop: np.stack([np.ones(stop - start), mask[start:stop]], axis=1)
         )
-        found = self._planned("degrees")
-        task = ColumnTask(self._source, Operator(shown, loop=False), ones, ((1, found),))
+        degrees = self._planned("degrees")
+        task = ColumnTask(self._source, Operator(shown, loop=False), ones, ((1, degrees),))
         run_columns("degrees", task, self._visible.resources, self._progress())
-        return found
+        return degrees
 
     @cached_property
     def _folder_degrees(self) -> np.ndarray:
@@ -253,11 +254,11 @@ class RowFactors:
         return [self._planned(name).folder for name in FACTOR_COLUMNS]
 
     def _written(self, name: str, rows: Callable[[int, int], np.ndarray]) -> StoredTable:
-        found = self._planned(name)
-        for number in found.missing():
-            file = found.files[number]
+        table = self._planned(name)
+        for number in table.missing():
+            file = table.files[number]
             file.write(rows(start, stop) for start, stop in file.extent.blocks)
-        return found
+        return table
 
     def _planned(self, name: str) -> StoredTable:
         masked = name == "degrees" and self._visible.mask is not None  # made by a pass over the edges

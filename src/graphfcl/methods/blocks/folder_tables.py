@@ -77,7 +77,7 @@ class FolderTables(NodeTables):
 
         def total(phase: str, function: Any, span: np.ndarray) -> np.ndarray:
             return (
-                self.sums(phase, function, given={"span": torch.from_numpy(span)})["total"].numpy().astype(span.dtype)
+                self.sums(phase, function, tensors={"span": torch.from_numpy(span)})["total"].numpy().astype(span.dtype)
             )
 
         product, gram = partial(total, "span", _products), partial(total, "span-gram", _grams)
@@ -90,8 +90,8 @@ class FolderTables(NodeTables):
         stored = self.work.table("own", key, self.source.rows, array.shape[1], by="parts")
 
         def make(_: int) -> None:
-            given = self.work.put("given", {"basis": array})
-            RowTask(self.source, _projected, {}, None, given, {}).write("own", stored, *self._how)
+            stored_basis = self.work.put("tensors", {"basis": array})
+            RowTask(self.source, _projected, {}, None, stored_basis, {}).write("own", stored, *self._how)
 
         return FolderTable(stored, stored.columns, make, shared=True)
 
@@ -179,19 +179,19 @@ class FolderTables(NodeTables):
         return {name: torch.from_numpy(array) for name, array in sums.items()}
 
     def remember(
-        self, phase: str, compute: Callable[[], Arrays], tables: Mapping[str, Table], given: Arrays, **values: Any
+        self, phase: str, compute: Callable[[], Arrays], tables: Mapping[str, Table], arrays: Arrays, **values: Any
     ) -> Arrays:
         rows = self.visible.row_of_number
         numbers = {} if rows is None else {"row of number": rows}
         keys = {name: as_stored(table).key for name, table in tables.items()}
-        source, arrays = self.source.key, arrays_key({**given, **numbers})
-        key = key_of(phase=phase, source=source, tables=keys, arrays=arrays, values=values)
+        content = arrays_key({**arrays, **numbers})
+        key = key_of(phase=phase, source=self.source.key, tables=keys, arrays=content, values=values)
         return self.work.arrays(phase, key, compute)
 
     def _task(self, phase: RowPhase) -> RowTask:
-        arrays = {name: each.cpu().numpy() for name, each in phase.given.items()}
+        arrays = {name: each.cpu().numpy() for name, each in phase.tensors.items()}
         tables = {name: as_stored(table) for name, table in phase.tables.items()}
-        return RowTask(self.source, phase.function, tables, None, self.work.put("given", arrays), phase.values)
+        return RowTask(self.source, phase.function, tables, None, self.work.put("tensors", arrays), phase.values)
 
     def _ready(self, task: RowTask) -> RowTask:
         """The task once the tables that it reads are made."""
@@ -217,11 +217,11 @@ class FolderTables(NodeTables):
             for table in done:
                 table.remove()
 
-        found = FolderTable(stored, stored.columns, make_and_remove, behind)
-        if done and found.is_made:  # a run that was stopped in between left them
+        planned = FolderTable(stored, stored.columns, make_and_remove, behind)
+        if done and planned.is_made:  # a run that was stopped in between left them
             for table in done:
                 table.remove()
-        return found
+        return planned
 
     def column_means(self, table: Table) -> torch.Tensor:
         """Of each part by itself: parts of several joined tables are the same."""
@@ -245,7 +245,7 @@ class FolderTables(NodeTables):
 
 def _projected(block: RowBlock) -> torch.Tensor:
     """XB. Features that are fewer than the rank have a diagonal B, and the product is one of columns, to the bit."""
-    features, basis = block.features(), block.given["basis"].numpy()
+    features, basis = block.features(), block.tensors["basis"].numpy()
     if isinstance(features, np.ndarray) and basis.shape[0] == basis.shape[1]:
         diagonal = basis.diagonal()
         if np.count_nonzero(basis) == np.count_nonzero(diagonal):
@@ -255,12 +255,12 @@ def _projected(block: RowBlock) -> torch.Tensor:
 
 def _products(block: RowBlock) -> Tensors:
     """Xᵀ(X S) of the visible rows."""
-    features, span = _visible_features(block), block.given["span"].numpy()
+    features, span = _visible_features(block), block.tensors["span"].numpy()
     return {"total": torch.from_numpy(np.asarray(features.T @ (features @ span)))}
 
 
 def _grams(block: RowBlock) -> Tensors:
-    seen = np.asarray(_visible_features(block) @ block.given["span"].numpy())
+    seen = np.asarray(_visible_features(block) @ block.tensors["span"].numpy())
     return {"total": torch.from_numpy(seen.T @ seen)}
 
 

@@ -79,7 +79,7 @@ class RowBlock:
     """Rows ``start`` to ``stop`` − 1 as a function sees them.
 
     tables: read when the function asks. shown: (n, 1) above 0 where a row is visible; None if all are.
-    given: tensors that hold for all rows. values: numbers and texts that do.
+    tensors: the same for all rows. values: numbers and texts that do.
     """
 
     start: int
@@ -87,7 +87,7 @@ class RowBlock:
     source: FeatureReader
     tables: Mapping[str, BlockReader]
     shown: BlockReader | None
-    given: Tensors
+    tensors: Tensors
     values: Mapping[str, Any]
 
     def __len__(self) -> int:
@@ -132,7 +132,7 @@ class RowPhase:
     name: str
     function: Callable[[RowBlock], Any]
     tables: Mapping[str, Table]
-    given: Tensors
+    tensors: Tensors
     values: Mapping[str, Any]
 
 
@@ -232,13 +232,13 @@ class NodeTables(Protocol):
         columns: int,
         *,
         tables: Mapping[str, Table] | None = None,
-        given: Tensors | None = None,
+        tensors: Tensors | None = None,
         kind: str = "<f4",
         last_use: Sequence[str] = (),
         **values: Any,
     ) -> Table:
         """(n, columns) the function's rows of every block. last_use: names of tables that nothing reads afterwards."""
-        return self._table(RowPhase(phase, function, tables or {}, given or {}, values), columns, kind, last_use)
+        return self._table(RowPhase(phase, function, tables or {}, tensors or {}, values), columns, kind, last_use)
 
     def sums(
         self,
@@ -246,18 +246,18 @@ class NodeTables(Protocol):
         function: RowSums,
         *,
         tables: Mapping[str, Table] | None = None,
-        given: Tensors | None = None,
+        tensors: Tensors | None = None,
         **values: Any,
     ) -> Tensors:
         """The function's tensors added over all blocks, in 64 bits."""
-        return self._sums(RowPhase(phase, function, tables or {}, given or {}, values))
+        return self._sums(RowPhase(phase, function, tables or {}, tensors or {}, values))
 
     def _table(self, phase: RowPhase, columns: int, kind: str, last_use: Sequence[str]) -> Table: ...
 
     def _sums(self, phase: RowPhase) -> Tensors: ...
 
     def remember(
-        self, phase: str, compute: Callable[[], Arrays], tables: Mapping[str, Table], given: Arrays, **values: Any
+        self, phase: str, compute: Callable[[], Arrays], tables: Mapping[str, Table], arrays: Arrays, **values: Any
     ) -> Arrays:
         """Small arrays that follow from these tables, arrays and values: a run that goes on finds them."""
 

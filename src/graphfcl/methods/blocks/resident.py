@@ -28,7 +28,10 @@ Slices = dict[int, torch.Tensor]  # what a slice of columns of each table is, wh
 
 
 class ResidentTable:
-    """An (n, D) tensor, or what computes slices of its columns. compute: (columns, slices known) ↦ (n, columns)."""
+    """An (n, D) tensor, or what computes slices of its columns.
+
+    compute: (columns, slices computed so far) ↦ (n, columns).
+    """
 
     random_access = True
 
@@ -57,14 +60,14 @@ class ResidentTable:
         for start in range(0, self.columns, COLUMNS):
             yield self.slice(slice(start, min(start + COLUMNS, self.columns)), {})
 
-    def slice(self, part: slice, known: Slices) -> torch.Tensor:
+    def slice(self, part: slice, computed: Slices) -> torch.Tensor:
         """(n, columns of the part)."""
         if self._values is not None:
             return self._values[:, part]
-        if id(self) not in known:
+        if id(self) not in computed:
             assert self._compute is not None, "a table was read after its last use"
-            known[id(self)] = self._compute(part, known)
-        return known[id(self)]
+            computed[id(self)] = self._compute(part, computed)
+        return computed[id(self)]
 
     def leading(self, columns: int) -> "ResidentTable":
         if columns >= self.columns:
@@ -98,7 +101,7 @@ class ResidentTable:
         if count not in self._hops:
             before = self.hop(count - 1, adjacency)
             self._hops[count] = ResidentTable(
-                self.columns, compute=lambda part, known: adjacency @ before.slice(part, known)
+                self.columns, compute=lambda part, computed: adjacency @ before.slice(part, computed)
             )
         return self._hops[count]
 
@@ -122,15 +125,15 @@ class _JoinedTable(ResidentTable):
         return self._joined(rows.size, chosen) if self._values is None else self._values[chosen]
 
     def _joined(self, count: int, chosen: slice | torch.Tensor) -> torch.Tensor:
-        found = torch.empty(count, self.columns, dtype=self._kind, device=self._device)
-        places = found.split([table.columns for table in self._tables], dim=1)
+        values = torch.empty(count, self.columns, dtype=self._kind, device=self._device)
+        places = values.split([table.columns for table in self._tables], dim=1)
         for start in range(0, max((table.columns for table in self._tables), default=0), COLUMNS):
-            known: Slices = {}
+            computed: Slices = {}
             for place, table in zip(places, self._tables, strict=True):
                 part = slice(start, min(start + COLUMNS, table.columns))
                 if part.start < part.stop:
-                    place[:, part] = table.slice(part, known)[chosen]
-        return found
+                    place[:, part] = table.slice(part, computed)[chosen]
+        return values
 
 
 class ResidentTables(NodeTables):
@@ -180,10 +183,10 @@ class ResidentTables(NodeTables):
         return _JoinedTable([_resident(table) for table in tables], self.node_count, TYPES[kind], self.device)
 
     def smoothed(self, table: Table, share: float, steps: int, *, last_use: bool = False) -> ResidentTable:  # noqa: ARG002
-        first = found = _resident(table).values
+        first = values = _resident(table).values
         for _ in range(steps):
-            found = share * (self._inputs.adjacency @ found) + (1 - share) * first
-        return ResidentTable.of(found)
+            values = share * (self._inputs.adjacency @ values) + (1 - share) * first
+        return ResidentTable.of(values)
 
     def linked(self, table: Table) -> ResidentTable:
         return ResidentTable.of(self._links @ _resident(table).values)
@@ -237,7 +240,7 @@ class ResidentTables(NodeTables):
 
     def _blocks(self, phase: RowPhase) -> list[RowBlock]:
         count, tables = self.node_count, {name: _resident(each) for name, each in phase.tables.items()}
-        there = {name: each.to(self.device) for name, each in phase.given.items()}
+        there = {name: each.to(self.device) for name, each in phase.tensors.items()}
         return [
             RowBlock(start, min(start + BLOCK, count), self, tables, None, there, phase.values)
             for start in range(0, max(count, 1), BLOCK)

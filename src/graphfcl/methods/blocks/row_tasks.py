@@ -83,8 +83,8 @@ class FolderTable:
 
     def folders(self) -> list[Path]:
         """Its own and those of the tables behind it, without shared ones."""
-        found = [] if self.shared else [self.stored.folder]
-        return found + [folder for table in self.behind for folder in table.folders()]
+        own = [] if self.shared else [self.stored.folder]
+        return own + [folder for table in self.behind for folder in table.folders()]
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,10 +113,10 @@ class JoinedTables:
         raise NotImplementedError("take the leading columns of the parts")
 
     def rows_at(self, rows: np.ndarray) -> torch.Tensor:
-        found = torch.empty(rows.size, self.columns)
-        for place, part in zip(found.split([part.columns for part in self.parts], dim=1), self.parts, strict=True):
+        values = torch.empty(rows.size, self.columns)
+        for place, part in zip(values.split([part.columns for part in self.parts], dim=1), self.parts, strict=True):
             place[:] = part.rows_at(rows)
-        return found
+        return values
 
     def readable(self) -> Any:
         raise NotImplementedError("read the parts")
@@ -155,23 +155,22 @@ class RowTask:
     function: Callable[[RowBlock], Any]
     tables: Mapping[str, AnyTable]
     shown: FolderTable | None
-    given: StoredArrays
+    tensors: StoredArrays
     values: Mapping[str, Any]
     part: int = 0
-    found: StoredTable | None = None
+    target: StoredTable | None = None
     sums: StoredArrays | None = None
 
     def key(self, phase: str) -> str:
         """Says of what it computes the result."""
-        keys = {name: table.key for name, table in self.tables.items()}
         name = f"{self.function.__module__}.{self.function.__qualname__}"
-        return key_of(
-            phase=phase, function=name, source=self.source.key, tables=keys, given=self.given.key, values=self.values
-        )
+        tables, tensors = {each: table.key for each, table in self.tables.items()}, self.tensors.key
+        read = {"source": self.source.key, "tables": tables, "tensors": tensors, "values": self.values}
+        return key_of(phase=phase, function=name, **read)
 
-    def write(self, phase: str, found: StoredTable, resources: Resources, progress: Progress) -> None:
+    def write(self, phase: str, target: StoredTable, resources: Resources, progress: Progress) -> None:
         """Compute what is missing of a table."""
-        _run(phase, [replace(self, part=part, found=found) for part in found.missing()], resources, progress)
+        _run(phase, [replace(self, part=part, target=target) for part in target.missing()], resources, progress)
 
     def add(
         self, phase: str, before: Callable[[], "RowTask"], work: WorkFolder, resources: Resources, progress: Progress
@@ -214,13 +213,13 @@ def compute_rows(task: RowTask) -> None:
     """One task: its blocks one after the other."""
     first, end = parts_of(task.source.rows)[task.part]
     with limited_threads(1), torch.no_grad():
-        given = {name: torch.from_numpy(array) for name, array in task.given.read().items()}
+        tensors = {name: torch.from_numpy(array) for name, array in task.tensors.read().items()}
         blocks = (
-            RowBlock(start, min(start + BLOCK, end), task.source, task.tables, task.shown, given, task.values)
+            RowBlock(start, min(start + BLOCK, end), task.source, task.tables, task.shown, tensors, task.values)
             for start in range(first, end, BLOCK)
         )
-        if task.found is not None:
-            task.found.files[task.part].write(task.function(block).numpy() for block in blocks)
+        if task.target is not None:
+            task.target.files[task.part].write(task.function(block).numpy() for block in blocks)
         if task.sums is not None:
             sums = ({name: each.double().numpy() for name, each in task.function(block).items()} for block in blocks)
             write_arrays(task.sums.path, task.sums.key, _added(sums))

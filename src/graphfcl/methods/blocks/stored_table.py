@@ -79,9 +79,9 @@ class StoredTable:
         """(rows, columns) of the block that begins at a row. leading: read so many columns, the first ones, alone."""
         columns = self.columns if leading is None else min(leading, self.columns)
         slices = slices_of(columns)
-        found = np.empty((min(start + BLOCK, self.rows) - start, min(slices * SLICE, self.columns)), dtype=self.kind)
-        self.slices_of_block(start, range(slices), found)
-        return found[:, :columns]
+        values = np.empty((min(start + BLOCK, self.rows) - start, min(slices * SLICE, self.columns)), dtype=self.kind)
+        self.slices_of_block(start, range(slices), values)
+        return values[:, :columns]
 
     def slices_of_block(self, start: int, numbers: Sequence[int], out: np.ndarray) -> None:
         """Read some slices of the block that begins at a row, side by side, into (rows, their columns) ``out``."""

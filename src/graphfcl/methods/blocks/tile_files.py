@@ -117,9 +117,9 @@ class TileFile:
                     _copy_rows(values[:, start:stop], tile)
                     checksums.append(zlib.crc32(tile.data))
                     file.write(tile.data)
-            found = np.array(checksums, dtype="<u4").tobytes()
-            file.write(found)
-            file.write(_checksum(self._header, found))
+            content = np.array(checksums, dtype="<u4").tobytes()
+            file.write(content)
+            file.write(_checksum(self._header, content))
 
         write_with_room(self.path, fill)
 
@@ -151,23 +151,23 @@ class TileFile:
                 column += stop - start
 
     def _checksums(self) -> np.ndarray:
-        found = self._read_checksums()
-        if found is None:
+        checksums = self._read_checksums()
+        if checksums is None:
             raise self._damaged()
-        return found
+        return checksums
 
     def _read_checksums(self) -> np.ndarray | None:
         """(tiles,) CRC-32; None if the header is not that of this file, or they are not those that were written."""
-        known: np.ndarray | None = self.__dict__.get("_known_checksums")
-        if known is not None:
-            return known
+        cached: np.ndarray | None = self.__dict__.get("_cached_checksums")
+        if cached is not None:
+            return cached
         place, size = len(self._header) + self.extent.tile_bytes, 4 * self.extent.tile_count
         with self._opened() as file:
             header = os.pread(file.fileno(), len(self._header), 0)
-            found, last = os.pread(file.fileno(), size, place), os.pread(file.fileno(), 4, place + size)
-        if header != self._header or last != _checksum(header, found):
+            content, last = os.pread(file.fileno(), size, place), os.pread(file.fileno(), 4, place + size)
+        if header != self._header or last != _checksum(header, content):
             return None
-        self.__dict__["_known_checksums"] = checksums = np.frombuffer(found, dtype="<u4")
+        self.__dict__["_cached_checksums"] = checksums = np.frombuffer(content, dtype="<u4")
         return checksums
 
     def _opened(self) -> BinaryIO:
@@ -193,7 +193,7 @@ class TileFile:
 
 
 def write_with_room(path: Path, fill: Callable[[BinaryIO], None]) -> None:
-    """Write a file durably; a full disk is told as what it is."""
+    """Write a file durably; a full disk is an error of its own."""
     try:
         write_durably(path, fill)
     except InputError as error:

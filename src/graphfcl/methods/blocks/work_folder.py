@@ -99,12 +99,12 @@ class WorkFolder:
     def arrays(self, phase: str, key: str, compute: Callable[[], Arrays]) -> Arrays:
         """Small arrays that were computed before, or are now."""
         path = self.path_of(phase, key)
-        found = read_arrays(path, key)
-        if found is None:
+        stored = read_arrays(path, key)
+        if stored is None:
             write_arrays(path, key, compute())
-            found = read_arrays(path, key)
-            assert found is not None
-        return found
+            stored = read_arrays(path, key)
+            assert stored is not None
+        return stored
 
     def path_of(self, phase: str, key: str) -> Path:
         """The file of small arrays."""
@@ -127,10 +127,10 @@ class StoredArrays:
     key: str
 
     def read(self) -> Arrays:
-        found = read_arrays(self.path, self.key)
-        if found is None:
+        stored = read_arrays(self.path, self.key)
+        if stored is None:
             raise DamagedFile(f"{self.path} is missing or damaged: start again, and it is computed again.")
-        return found
+        return stored
 
 
 def write_arrays(path: Path, key: str, arrays: Mapping[str, np.ndarray]) -> None:

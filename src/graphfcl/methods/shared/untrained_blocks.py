@@ -61,13 +61,13 @@ class UntrainedBlocks(Part):
         """(n, 2k) in 16 bits, of all nodes."""
         self._require(tables, self.basis.shape[1])
         own, around = self._raw(tables)
-        given = dict(zip(("own", "around"), self.centres, strict=True))
+        tensors = dict(zip(("own", "around"), self.centres, strict=True))
         return tables.table(
             "vectors",
             _vectors,
             self.width,
             tables={"own": own, "around": around},
-            given=given,
+            tensors=tensors,
             kind="<f2",
             last_use=("around",),
         )
@@ -101,7 +101,7 @@ def _column_sums(block: RowBlock) -> Tensors:
 
 
 def _vectors(block: RowBlock) -> torch.Tensor:
-    return torch.cat([_centred(block.rows(name), block.given[name]) for name in ("own", "around")], dim=1)
+    return torch.cat([_centred(block.rows(name), block.tensors[name]) for name in ("own", "around")], dim=1)
 
 
 def _centred(block: torch.Tensor, centre: torch.Tensor) -> torch.Tensor:

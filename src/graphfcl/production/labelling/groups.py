@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from graphfcl.active.clusters import clusters, principal_components, unit_rows
-from graphfcl.active.grouping import Balls, Crowd, Sureness, TightGroup, core_size, tight_groups
+from graphfcl.active.grouping import Balls, Crowd, PurityModel, TightGroup, core_size, tight_groups
 from graphfcl.errors import InputError, shown
 from graphfcl.graph import Standardisation
 from graphfcl.graph.ids import ClassLabel, listed
@@ -85,12 +85,12 @@ def find_groups(state: ModelState, count: int, seed: int) -> tuple[Group, ...]:
     values = unit_rows(principal_components(vectors_of(state)(rows), COMPONENTS, seed=seed))
     crowd = Crowd.of(values[: sample.size], visible.neighbours_at(sample), sample)
     taught_crowd = Crowd.of(values[sample.size :], visible.neighbours_at(labelled[taught]), labelled[taught])
-    sureness = Sureness.learned(Balls.of(taught_crowd, core_size(sample.size)), classes[taught])
+    model = PurityModel.learned(Balls.of(taught_crowd, core_size(sample.size)), classes[taught])
     usual = Usual.of(parts.graph)
     drawn = f", of the {sample.size:,} drawn out of {unknown.size:,}," if sample.size < unknown.size else ""
     return tuple(
         _described(state, number, group, crowd, sample, usual, drawn)
-        for number, group in enumerate(tight_groups(crowd, sureness, count), 1)
+        for number, group in enumerate(tight_groups(crowd, model, count), 1)
     )
 
 
