@@ -164,10 +164,10 @@ def _write_slices(table: StoredTable, numbers: tuple[int, ...], values: np.ndarr
     column = 0
     for number in numbers:
         file = table.files[number]
-        columns = slice(column, column + file.extent.width)
+        columns = slice(column, column + file.width)
         column = columns.stop
         if not file.is_whole():
-            file.write(values[start:stop, columns] for start, stop in file.extent.blocks)
+            file.write(values[start:stop, columns] for start, stop in file.blocks)
 
 
 class RowFactors:
@@ -257,7 +257,7 @@ class RowFactors:
         table = self._planned(name)
         for number in table.missing():
             file = table.files[number]
-            file.write(rows(start, stop) for start, stop in file.extent.blocks)
+            file.write(rows(start, stop) for start, stop in file.blocks)
         return table
 
     def _planned(self, name: str) -> StoredTable:

@@ -50,6 +50,9 @@ class Table(Protocol):
     def rows_at(self, rows: np.ndarray) -> torch.Tensor:
         """(m, D) some rows, in any order, on the device."""
 
+    def part(self, start: int, stop: int) -> torch.Tensor:
+        """(stop − start, D) the rows of a block, as a function of it reads them."""
+
     def readable(self) -> Any:
         """An object with ``shape`` that answers ``table[rows]`` as a numpy array does: an array, or a stored table."""
 
@@ -57,36 +60,20 @@ class Table(Protocol):
         """Free what it takes; nothing reads it any more. unless: a table that stays, and may have the same content."""
 
 
-class BlockReader(Protocol):
-    """Rows of one table, as a task reads them."""
-
-    @property
-    def columns(self) -> int: ...
-
-    def part(self, start: int, stop: int) -> torch.Tensor:
-        """(stop − start, D)."""
-
-
-class FeatureReader(Protocol):
-    """Rows of X."""
-
-    def features(self, start: int, stop: int) -> Features:
-        """(stop − start, d)."""
-
-
 @dataclass(frozen=True, eq=False)
 class RowBlock:
     """Rows ``start`` to ``stop`` − 1 as a function sees them.
 
-    tables: read when the function asks. shown: (n, 1) above 0 where a row is visible; None if all are.
+    features_at: rows of X, from a first row to an end. tables: read when the function needs them.
+    shown: (n, 1) above 0 where a row is visible; None if all are.
     tensors: the same for all rows. values: numbers and texts that do.
     """
 
     start: int
     stop: int
-    source: FeatureReader
-    tables: Mapping[str, BlockReader]
-    shown: BlockReader | None
+    features_at: Callable[[int, int], Features]
+    tables: Mapping[str, Table]
+    shown: Table | None
     tensors: Tensors
     values: Mapping[str, Any]
 
@@ -99,7 +86,7 @@ class RowBlock:
 
     def features(self) -> Features:
         """(rows, d) of X."""
-        return self.source.features(self.start, self.stop)
+        return self.features_at(self.start, self.stop)
 
     @cached_property
     def visible(self) -> torch.Tensor | None:

@@ -242,12 +242,11 @@ class ResidentTables(NodeTables):
         count, tables = self.node_count, {name: _resident(each) for name, each in phase.tables.items()}
         there = {name: each.to(self.device) for name, each in phase.tensors.items()}
         return [
-            RowBlock(start, min(start + BLOCK, count), self, tables, None, there, phase.values)
+            RowBlock(start, min(start + BLOCK, count), self._features, tables, None, there, phase.values)
             for start in range(0, max(count, 1), BLOCK)
         ]
 
-    def features(self, start: int, stop: int) -> Features:
-        """(stop − start, d) rows of X."""
+    def _features(self, start: int, stop: int) -> Features:
         return self._inputs.visible.features[start:stop]
 
     def remember(self, phase: str, compute: Callable[[], Arrays], *_: Any, **__: Any) -> Arrays:  # noqa: ARG002

@@ -214,10 +214,8 @@ def compute_rows(task: RowTask) -> None:
     first, end = parts_of(task.source.rows)[task.part]
     with limited_threads(1), torch.no_grad():
         tensors = {name: torch.from_numpy(array) for name, array in task.tensors.read().items()}
-        blocks = (
-            RowBlock(start, min(start + BLOCK, end), task.source, task.tables, task.shown, tensors, task.values)
-            for start in range(first, end, BLOCK)
-        )
+        same = (task.source.features, task.tables, task.shown, tensors, task.values)
+        blocks = (RowBlock(start, min(start + BLOCK, end), *same) for start in range(first, end, BLOCK))
         if task.target is not None:
             task.target.files[task.part].write(task.function(block).numpy() for block in blocks)
         if task.sums is not None:

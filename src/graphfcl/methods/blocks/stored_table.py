@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from graphfcl.methods.blocks.tile_files import BLOCK, SLICE, Extent, TileFile
+from graphfcl.methods.blocks.tile_files import BLOCK, SLICE, TileFile
 
 PARTS = 32  # files of rows at most: tasks of a row phase, and terms of its sums
 
@@ -57,7 +57,7 @@ class StoredTable:
         else:
             places = [(part, (0, self.columns)) for part in parts_of(self.rows)]
         return [
-            TileFile(self.folder / f"{self.by[:-1]}-{number:04d}", self.key, Extent(rows, columns, self.kind))
+            TileFile(self.folder / f"{self.by[:-1]}-{number:04d}", self.key, rows, columns, self.kind)
             for number, (rows, columns) in enumerate(places)
         ]
 
@@ -92,8 +92,8 @@ class StoredTable:
         column = 0
         for number in numbers:
             file = self.files[number]
-            file.block(start // BLOCK, out[:, column : column + file.extent.width])
-            column += file.extent.width
+            file.block(start // BLOCK, out[:, column : column + file.width])
+            column += file.width
 
     def rows_at(self, rows: np.ndarray, leading: int | None = None) -> np.ndarray:
         """(m, columns) of some rows in any order, of all columns or of the leading ones."""
@@ -121,8 +121,8 @@ class StoredTable:
         """Write what is missing of it from an (n, D) array."""
         for number in self.missing():
             file = self.files[number]
-            columns = slice(*file.extent.columns)
-            file.write(values[start:stop, columns] for start, stop in file.extent.blocks)
+            columns = slice(*file.columns)
+            file.write(values[start:stop, columns] for start, stop in file.blocks)
 
     def remove(self, *, unless: "StoredTable | None" = None) -> None:
         """Delete its files: nothing needs them any more. unless: a table that stays; it may be this one."""

@@ -36,10 +36,19 @@ class DiskFull(InputError):
     """There is no room for a file; what was written before stays, and is not computed again."""
 
 
-@dataclass(frozen=True)
-class Extent:
-    """What of an array a file holds. rows, columns: (first, end), which begin at a block and at a slice."""
+class _NotWhole(Exception):
+    """A file is of something else, or was damaged."""
 
+
+@dataclass(frozen=True)
+class TileFile:
+    """A file at ``path`` that holds some rows and columns of what ``key`` stands for, once it is written.
+
+    rows, columns: (first, end), which begin at a block and at a slice. kind: the type of numbers.
+    """
+
+    path: Path
+    key: str
     rows: tuple[int, int]
     columns: tuple[int, int]
     kind: str
@@ -79,19 +88,9 @@ class Extent:
         """(first column, end) of a slice, both counted within the file."""
         return number * SLICE, min((number + 1) * SLICE, self.width)
 
-
-@dataclass(frozen=True)
-class TileFile:
-    """A file at ``path`` that holds ``extent`` of what ``key`` stands for, once it is written."""
-
-    path: Path
-    key: str
-    extent: Extent
-
     @cached_property
     def _header(self) -> bytes:
-        extent = self.extent
-        values = {"key": self.key, "rows": extent.rows, "columns": extent.columns, "kind": extent.kind}
+        values = {"key": self.key, "rows": self.rows, "columns": self.columns, "kind": self.kind}
         text = canonical_json(values)
         start = len(MAGIC) + 8
         text += b" " * (-(start + len(text)) % ALIGNED)
@@ -99,20 +98,20 @@ class TileFile:
 
     @property
     def byte_count(self) -> int:
-        return len(self._header) + self.extent.tile_bytes + 4 * self.extent.tile_count + 4
+        return len(self._header) + self.tile_bytes + 4 * self.tile_count + 4
 
     def write(self, blocks: Iterator[np.ndarray]) -> None:
         """Write it durably. blocks: for each block of rows its (rows, width) values."""
 
-        room = np.empty(BLOCK * SLICE, dtype=self.extent.dtype)  # of one tile: fresh pages for each cost more
+        room = np.empty(BLOCK * SLICE, dtype=self.dtype)  # of one tile: fresh pages for each cost more
 
         def fill(file: BinaryIO) -> None:
             file.write(self._header)
             checksums = []
-            for (first, end), values in zip(self.extent.blocks, blocks, strict=True):
-                assert values.shape == (end - first, self.extent.width)
-                for number in range(self.extent.slice_count):
-                    start, stop = self.extent.slice_columns(number)
+            for (first, end), values in zip(self.blocks, blocks, strict=True):
+                assert values.shape == (end - first, self.width)
+                for number in range(self.slice_count):
+                    start, stop = self.slice_columns(number)
                     tile = room[: len(values) * (stop - start)].reshape(len(values), stop - start)
                     _copy_rows(values[:, start:stop], tile)
                     checksums.append(zlib.crc32(tile.data))
@@ -126,49 +125,43 @@ class TileFile:
     def is_whole(self) -> bool:
         """Whether it is there, of this key and extent, and of full size; what tiles hold is checked when read."""
         try:
-            return self.path.stat().st_size == self.byte_count and self._read_checksums() is not None
-        except (OSError, InputError):
+            return self.path.stat().st_size == self.byte_count and self._checksums.size == self.tile_count
+        except (OSError, InputError, _NotWhole):
             return False
 
     def block(self, block: int, out: np.ndarray) -> None:
         """Read all columns of a block into (rows, width) ``out``."""
-        self.slices_of_block(block, range(self.extent.slice_count), out)
+        self.slices_of_block(block, range(self.slice_count), out)
 
     def slices_of_block(self, block: int, numbers: Sequence[int], out: np.ndarray) -> None:
         """Read some slices of a block side by side into (rows, their columns) ``out``."""
-        checksums, item = self._checksums(), self.extent.dtype.itemsize
-        (first, end), column = self.extent.block_rows(block), 0
+        try:
+            checksums, item = self._checksums, self.dtype.itemsize
+        except _NotWhole as error:
+            raise self._damaged() from error
+        (first, end), column = self.block_rows(block), 0
         with self._opened() as file:
             for number in numbers:
-                start, stop = self.extent.slice_columns(number)
+                start, stop = self.slice_columns(number)
                 size = (end - first) * (stop - start) * item
-                before = (first * self.extent.width + start * (end - first)) * item
+                before = (first * self.width + start * (end - first)) * item
                 raw = os.pread(file.fileno(), size, len(self._header) + before)
-                if len(raw) != size or zlib.crc32(raw) != checksums[block * self.extent.slice_count + number]:
+                if len(raw) != size or zlib.crc32(raw) != checksums[block * self.slice_count + number]:
                     raise self._damaged()
-                tile = np.frombuffer(raw, dtype=self.extent.dtype).reshape(end - first, stop - start)
+                tile = np.frombuffer(raw, dtype=self.dtype).reshape(end - first, stop - start)
                 _copy_rows(tile, out[:, column : column + stop - start])
                 column += stop - start
 
+    @cached_property
     def _checksums(self) -> np.ndarray:
-        checksums = self._read_checksums()
-        if checksums is None:
-            raise self._damaged()
-        return checksums
-
-    def _read_checksums(self) -> np.ndarray | None:
-        """(tiles,) CRC-32; None if the header is not that of this file, or they are not those that were written."""
-        cached: np.ndarray | None = self.__dict__.get("_cached_checksums")
-        if cached is not None:
-            return cached
-        place, size = len(self._header) + self.extent.tile_bytes, 4 * self.extent.tile_count
+        """(tiles,) CRC-32. Raises ``_NotWhole`` if the header is another, or they are not those that were written."""
+        place, size = len(self._header) + self.tile_bytes, 4 * self.tile_count
         with self._opened() as file:
             header = os.pread(file.fileno(), len(self._header), 0)
             content, last = os.pread(file.fileno(), size, place), os.pread(file.fileno(), 4, place + size)
         if header != self._header or last != _checksum(header, content):
-            return None
-        self.__dict__["_cached_checksums"] = checksums = np.frombuffer(content, dtype="<u4")
-        return checksums
+            raise _NotWhole
+        return np.frombuffer(content, dtype="<u4")
 
     def _opened(self) -> BinaryIO:
         try:

@@ -33,7 +33,7 @@ def write_answers(
     table = WorkFolder(work).table("readings", key, scores.rows, 2, kind="<f8", by="parts")
     for number in table.missing():
         file = table.files[number]
-        file.write(readings[low:high] for low, high in file.extent.blocks)
+        file.write(readings[low:high] for low, high in file.blocks)
     return ModelAnswers(scores, table, calibration, accuracy)
 
 
