@@ -1,7 +1,8 @@
 """Run tasks on any engine, in order; a task whose worker died is tried again.
 
-An engine is added by a file with a :class:`Backend` and its name in ``BACKENDS``.
+An engine is added by a file with a :class:`Backend` and one import line below.
 """
+# ruff: noqa: F401
 
 import os
 from collections import Counter, deque
@@ -18,7 +19,8 @@ from graphfcl.runtime.tasks.ray_backend import RAY
 from graphfcl.runtime.tasks.submitit_backend import SUBMITIT
 from graphfcl.runtime.tasks.worker import own_package
 
-BACKENDS: tuple[Backend, ...] = (LOCAL, RAY, SUBMITIT)
+# Every backend that is imported above, in the order of the lines.
+BACKENDS: tuple[Backend, ...] = tuple(each for each in list(globals().values()) if isinstance(each, Backend))
 ATTEMPTS = 3  # a task whose worker died so often is given up
 LOOK_EVERY = 1.0  # seconds
 
