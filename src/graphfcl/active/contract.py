@@ -6,7 +6,6 @@ shows one.
 
 from __future__ import annotations
 
-import re
 import threading
 from abc import ABC, abstractmethod
 from collections import Counter
@@ -18,6 +17,7 @@ import numpy as np
 
 from graphfcl.errors import InputError
 from graphfcl.runtime.arrays import read_only
+from graphfcl.runtime.registry import Described
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
@@ -141,7 +141,7 @@ class Query:
     reason: Reason
 
 
-class Strategy(ABC):
+class Strategy(Described, ABC):
     """Says which nodes to label next. It keeps nothing between two calls: all it may know is in the state."""
 
     name: ClassVar[str] = "strategy"
@@ -150,15 +150,6 @@ class Strategy(ABC):
     """One line for lists; by default the first line of the docstring."""
     reference: ClassVar[str] = ""
     """Where it comes from: a paper."""
-
-    def __init_subclass__(cls, **options: object) -> None:
-        super().__init_subclass__(**options)
-        if "name" not in vars(cls):
-            cls.name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "-", cls.__name__.strip("_")).lower()
-        if "reference" not in vars(cls):
-            cls.reference = ""
-        if "title" not in vars(cls):
-            cls.title = (vars(cls).get("__doc__") or "").strip().split("\n")[0]
 
     @abstractmethod
     def choose(self, state: ActiveLearningState) -> list[Query]:

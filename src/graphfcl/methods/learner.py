@@ -20,6 +20,7 @@ import numpy as np
 
 from graphfcl.errors import InputError
 from graphfcl.methods.settings import NoSettings, settings_as_json
+from graphfcl.runtime.registry import Described
 
 if TYPE_CHECKING:  # a command that asks no learner need not wait for torch
     import torch
@@ -126,7 +127,7 @@ class LastTables:
         self.names = kept
 
 
-class Learner(ABC):
+class Learner(Described, ABC):
     """A classifier that learns classes session by session.
 
     Scores are a function of the learner's state and of the graph visible now: a node's scores do not depend on which
@@ -181,15 +182,6 @@ class Learner(ABC):
         self.seed = seed
         self.device = torch.device(device)
 
-    def __init_subclass__(cls, **options: Any) -> None:
-        super().__init_subclass__(**options)
-        if "name" not in vars(cls):
-            cls.name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "-", cls.__name__.strip("_")).lower()
-        if "reference" not in vars(cls):
-            cls.reference = ""
-        if "title" not in vars(cls):
-            cls.title = (vars(cls).get("__doc__") or "").strip().split("\n")[0]
-
     # Learning and answering
 
     @abstractmethod
@@ -216,7 +208,7 @@ class Learner(ABC):
         """(n, classes seen) scores of every node: an array, or of a graph folder a table of which rows are read."""
         return self.scores(visible, visible.nodes)
 
-    def watch(self, visible: VisibleNodes, progress: Progress) -> None:  # noqa: B027
+    def watch(self, visible: VisibleNodes, progress: Progress) -> None:
         """Tell somebody of the passes over a graph folder that answers about it take."""
 
     def explain(self, visible: VisibleNodes, node: int, top: int = 5) -> Explanation | None:  # noqa: ARG002
@@ -300,7 +292,7 @@ class Learner(ABC):
         """Some rows of :meth:`embeddings`, computed from their neighbourhood alone."""
         return np.zeros((rows.size, 0), dtype=np.float32)
 
-    def use_embeddings(self, visible: VisibleNodes, embeddings: np.ndarray) -> None:  # noqa: B027
+    def use_embeddings(self, visible: VisibleNodes, embeddings: np.ndarray) -> None:
         """Take the embeddings of a graph as given: scores need no forward pass until a session changes weights."""
 
     def vectors_to_draw(self, visible: VisibleNodes, nodes: np.ndarray) -> np.ndarray | None:
@@ -347,7 +339,7 @@ class Learner(ABC):
         self.restate(visible, train, supports)
         return scores
 
-    def drop_nodes(self, nodes: np.ndarray) -> None:  # noqa: B027
+    def drop_nodes(self, nodes: np.ndarray) -> None:
         """These nodes leave the graph for good: keep none of them."""
 
 

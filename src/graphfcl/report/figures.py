@@ -170,20 +170,17 @@ def label_ends(panel: Any, ends: Sequence[tuple[str, float, float]], styles: Map
 def spread(wanted: Sequence[float], gap: float, low: float, high: float) -> list[float]:
     """Places nearest to the wanted ones, in their order, at least ``gap`` apart and inside [low, high] if all fit.
 
-    Wanted places that are too close become a heap of places ``gap`` apart around their mean.
+    Without their gaps they are the isotonic regression of what is wanted.
     """
-    order = sorted(range(len(wanted)), key=lambda number: wanted[number])
-    heaps: list[list[float]] = []  # each: what its places would be without the gaps
-    for rank, number in enumerate(order):
-        heaps.append([wanted[number] - rank * gap])
-        while len(heaps) > 1 and np.mean(heaps[-2]) > np.mean(heaps[-1]):
-            heaps[-2:] = [heaps[-2] + heaps[-1]]
-    bare = [float(np.mean(heap)) for heap in heaps for _ in heap]
-    limit = max(low, high - gap * (len(order) - 1))
-    places = [0.0] * len(order)
-    for rank, number in enumerate(order):
-        places[number] = min(max(bare[rank], low), limit) + rank * gap
-    return places
+    from sklearn.isotonic import isotonic_regression
+
+    if not wanted:
+        return []
+    order, gaps = np.argsort(wanted, kind="stable"), gap * np.arange(len(wanted))
+    places = np.empty(len(wanted))
+    limit = max(low, high - float(gaps[-1]))
+    places[order] = np.clip(isotonic_regression(np.array(wanted)[order] - gaps), low, limit) + gaps
+    return places.tolist()
 
 
 def matrix_figure(result: dict[str, Any], path: str | Path) -> None:

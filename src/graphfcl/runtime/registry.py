@@ -14,7 +14,7 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 from weakref import WeakKeyDictionary
 
 from graphfcl.errors import GraphfclWarning, InputError, did_you_mean, in_one_line
@@ -54,6 +54,26 @@ class Entry(Generic[Thing]):
     def reference(self) -> str:
         """Where it comes from: a paper."""
         return getattr(self.thing, "reference", "")
+
+
+class Described:
+    """A class that can be registered: a subclass that has no name or title of its own gets them.
+
+    The name MostLinks becomes most-links; the title is the first line of the docstring.
+    """
+
+    name: ClassVar[str] = ""
+    title: ClassVar[str] = ""
+    reference: ClassVar[str] = ""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "name" not in vars(cls):
+            cls.name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "-", cls.__name__.strip("_")).lower()
+        if "reference" not in vars(cls):
+            cls.reference = ""
+        if "title" not in vars(cls):
+            cls.title = (vars(cls).get("__doc__") or "").strip().split("\n")[0]
 
 
 AnEntry = TypeVar("AnEntry", bound=Entry[Any])
