@@ -58,7 +58,7 @@ def test_coverage_is_that_of_a_plain_loop(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_a_class_that_came_late_counts_as_reached_near_its_labels() -> None:
-    """Two heaps that nobody labelled, and one node of the first; a budget of one goes to the other."""
+    """Two unlabelled heaps, and one node of the first; a budget of one goes to the other."""
     vectors, of = heaps((300, 60, 60), width=6, seed=2)
     vectors[:, 1:] *= 0.3
     vectors[np.arange(of.size), of + 1] += 8

@@ -9,7 +9,7 @@ from graphfcl.experiments import Run, load_checkpoint, run, runs, save_checkpoin
 from graphfcl.methods.learner import LastTables
 from graphfcl.runtime.files import file_lock, temporary_beside
 from tests.methods.blocks.samples import folder_of, random_graph
-from tests.methods.blocks.walks import stream_of
+from tests.methods.blocks.streams import stream_of
 
 
 class Stopped(Exception):

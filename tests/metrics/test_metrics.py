@@ -53,20 +53,20 @@ def mean_recall(labels: np.ndarray, predictions: np.ndarray, classes: list[int])
 
 @given(st.integers(0, 10_000))
 def test_a_stream_against_plain_loops(seed: int) -> None:
-    walked = answers(seed)
-    confusions = [confusion_matrix(y, p, int((ARRIVAL <= t).sum())) for t, (y, p) in enumerate(walked)]
+    answered = answers(seed)
+    confusions = [confusion_matrix(y, p, int((ARRIVAL <= t).sum())) for t, (y, p) in enumerate(answered)]
     metrics = compute_stream_metrics(confusions, ARRIVAL)
     by_session = {t: [c for c in range(7) if ARRIVAL[c] == t] for t in range(4)}
-    a = [[mean_recall(*walked[t], by_session[j]) for j in range(t + 1)] for t in range(4)]
-    overall = [mean_recall(*walked[t], [c for c in range(7) if ARRIVAL[c] <= t]) for t in range(4)]
+    a = [[mean_recall(*answered[t], by_session[j]) for j in range(t + 1)] for t in range(4)]
+    overall = [mean_recall(*answered[t], [c for c in range(7) if ARRIVAL[c] <= t]) for t in range(4)]
     for t in range(4):
         np.testing.assert_allclose(metrics.matrix[t, : t + 1], a[t])
         assert np.isnan(metrics.matrix[t, t + 1 :]).all()
         session = metrics.sessions[t]
         assert session.balanced_accuracy == pytest.approx(overall[t])
         assert session.base == pytest.approx(a[t][0])
-        assert session.accuracy == pytest.approx((walked[t][0] == walked[t][1]).mean())
-    novel = mean_recall(*walked[3], [3, 4, 5, 6])
+        assert session.accuracy == pytest.approx((answered[t][0] == answered[t][1]).mean())
+    novel = mean_recall(*answered[3], [3, 4, 5, 6])
     assert metrics.sessions[3].novel == pytest.approx(novel)
     assert metrics.sessions[3].harmonic_mean == pytest.approx(stats.hmean([a[3][0], novel]) if novel and a[3][0] else 0)
     assert metrics.sessions[0].novel is None
@@ -76,7 +76,7 @@ def test_a_stream_against_plain_loops(seed: int) -> None:
     assert metrics.average == pytest.approx(sum(overall) / 4)
     lost = [max(a[t][j] for t in range(j, 3)) - a[3][j] for j in range(3)]
     assert metrics.forgetting == pytest.approx(sum(lost) / 3)
-    plain = [(y == p).mean() for y, p in walked]
+    plain = [(y == p).mean() for y, p in answered]
     assert metrics.plain_pd == pytest.approx(plain[0] - plain[3])
     assert metrics.plain_average == pytest.approx(np.mean(plain))
 

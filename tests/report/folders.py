@@ -75,5 +75,5 @@ def show(browser: Any, folder: Path, width: int, scheme: str = "light", address:
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
     media = {"media": "", "features": [{"name": "prefers-color-scheme", "value": scheme}]}
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
-    browser.get("about:blank")  # else another address of the same page would not load it anew
+    browser.get("about:blank")  # another address of the same page alone would not load it again
     browser.get((folder / "report.html").as_uri() + address)

@@ -170,7 +170,7 @@ def test_a_file_system_without_locks_is_said_plainly(
     sentence = rf"lock.* cannot be locked, because its file system has no file locks \({os.strerror(number)}\): mount"
     for wait in (None, 0, 5):
         with pytest.raises(InputError, match=sentence), file_lock(tmp_path / "lock", wait=wait):
-            raise AssertionError("nobody holds a lock that does not exist")
+            raise AssertionError("a lock that does not exist has no holder")
     with pytest.raises(InputError, match="no file locks"), ModelFolder(tmp_path / "model").writing(5):
         raise AssertionError("nor the lock of a model")
 

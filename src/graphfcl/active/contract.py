@@ -1,4 +1,4 @@
-"""The contract between a strategy, which says what to label next, and everything that asks one.
+"""The contract of strategies, which select what to label next.
 
 A strategy of your own derives from :class:`Strategy` and defines :meth:`~Strategy.choose`; ``docs/active-learning.md``
 shows one.
@@ -70,7 +70,7 @@ class ActiveLearningState:
     labelled: (m,) rows that have a label; ``columns``: (m,) their classes. Both are empty if nothing is labelled.
     late: (C,) whether each class came after session 0, or has few labels if there was no session 0.
     scores: (n, C) probabilities of the known classes, read by rows (``scores[rows]``); None without a model.
-    unknown_score: (n,) higher is stranger; None without a model.
+    unknown_score: (n,) higher for nodes that look less like the known classes; None without a model.
     budget: how many nodes to name.
     random: a generator; the only source of chance.
     memory: what was computed of the same vectors, candidates and labels before. Keys name the strategy.
@@ -142,7 +142,10 @@ class Query:
 
 
 class Strategy(Described, ABC):
-    """Says which nodes to label next. It keeps nothing between two calls: all it may know is in the state."""
+    """Select which nodes to label next.
+
+    A strategy keeps nothing between two calls: all that it may use is in the state.
+    """
 
     name: ClassVar[str] = "strategy"
     """What it is called on the command line and in tables; by default the class's name: MostLinks is most-links."""
@@ -180,7 +183,7 @@ def checked(queries: Any, state: ActiveLearningState, name: str) -> list[Query]:
 
 
 def _listed(queries: Any, name: str) -> list[Query]:
-    """What a strategy answered, if it is queries; whatever it is, it is read once."""
+    """The queries of a strategy as a list; an iterator is read once."""
     try:
         listed = list(queries)
     except TypeError:

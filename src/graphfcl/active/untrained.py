@@ -1,4 +1,4 @@
-"""What nodes are compared by where no learner has vectors of them: features, their own and those around them.
+"""Vectors of nodes that need no learner: their features and those around them.
 
 Where features are few or missing, nodes are also compared by whom they link to.
 """

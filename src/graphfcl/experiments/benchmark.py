@@ -1,4 +1,4 @@
-"""The benchmark that others can cite: fifty streams, five graphs with ten seeds each, known by their hashes."""
+"""The benchmark: fifty streams, of five graphs with ten seeds each, identified by their hashes."""
 
 import json
 import warnings

@@ -27,7 +27,7 @@ EMBEDDED_NODES = 1500  # at most so many nodes are in an embedding picture
 class Cell:
     """A method with some settings on a dataset under some rules with a seed.
 
-    variant: what the row of a table is called; the method's name where nothing else is said.
+    variant: what the row of a table is called; by default the method's name.
     rules, settings: changes to the dataset's protocol and to the method's settings.
     embed: keep a picture of the embedding after the last session.
     source: ``module:Class`` and the hash of the code of a method from outside; empty for graphfcl's own, and then no
@@ -77,7 +77,7 @@ def cell_stream(cell: Cell, data_dir: Path | None) -> Stream:
 @lru_cache(maxsize=3)
 def _graph(dataset: str, data_dir: Path | None) -> Any:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", GraphNote)  # each worker would say it again
+        warnings.simplefilter("ignore", GraphNote)  # each worker would repeat it
         return load_dataset(dataset, data_dir=data_dir)
 
 

@@ -17,7 +17,7 @@ from graphfcl.version import __version__
 
 
 class EncoderFolder(EncoderStore):
-    """A folder with one file per encoder. Whoever comes first computes it; others who ask meanwhile wait."""
+    """A folder with one file per encoder. The first process that needs it computes it; others wait meanwhile."""
 
     def __init__(self, folder: str | Path, stream: Stream, source: str = "") -> None:
         import torch
@@ -47,7 +47,7 @@ class EncoderFolder(EncoderStore):
 
     @contextmanager
     def _alone(self, path: Path) -> Iterator[None]:
-        """Only one process at a time works on an encoder; the lock goes with the process that holds it."""
+        """Hold the lock of an encoder; it is released when the process ends."""
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             path.with_suffix(".lock").touch()

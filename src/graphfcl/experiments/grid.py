@@ -1,4 +1,4 @@
-"""Grids of independent cells, kept beside what their cells found."""
+"""Grids of independent cells, stored beside the results of their cells."""
 
 import json
 from contextlib import suppress
@@ -32,7 +32,7 @@ class Grid:
         object.__setattr__(self, "cells", tuple(_with_source(cell) for cell in self.cells))
 
     def save(self, folder: str | Path) -> None:
-        """Beside the cells, so that a report knows what they are for; joined with what is there under its name.
+        """Store it beside the cells, joined with the grid that is there under its name.
 
         A folder that holds a grid of another protocol version is refused.
         """
@@ -78,11 +78,11 @@ class Grid:
 
 
 def _with_source(cell: Cell) -> Cell:
-    with suppress(InputError):  # a method that is not known is said when the cell runs
+    with suppress(InputError):  # an unknown method is reported when the cell runs
         method = find_method(cell.method) if not cell.source else None
         if method is not None and method.source:
             cell = replace(cell, method=method.name, source=method.source)
-    with suppress(InputError):  # so is a strategy
+    with suppress(InputError):  # and so is an unknown strategy
         strategy = find_strategy(cell.strategy) if cell.strategy and not cell.strategy_source else None
         if strategy is not None and strategy.source:
             cell = replace(cell, strategy=strategy.name, strategy_source=strategy.source)

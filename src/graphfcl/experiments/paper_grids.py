@@ -4,6 +4,7 @@ Seeds come first in the order of cells: a grid that is stopped early has whole s
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import product
 from types import MappingProxyType
 from typing import Any
 
@@ -58,10 +59,9 @@ def table2(
     rows: dict[str, tuple[str, dict[str, Any]]] = {method: (method, {}) for method in methods} | dict(variants)
     cells = [
         Cell(dataset, method, seed, row if settings else "", {**rules, "name": protocol}, settings)
-        for protocol in protocols
-        for seed in range(seeds)
-        for row, (method, settings) in rows.items()
-        for dataset in datasets
+        for protocol, seed, (row, (method, settings)), dataset in product(
+            protocols, range(seeds), rows.items(), datasets
+        )
     ]
     return Grid("table2", "table2", tuple(cells))
 
@@ -70,10 +70,7 @@ def table3(datasets: Sequence[str], seeds: int, protocols: Sequence[str], rules:
     """The eight ablation rows of HAG-Meta."""
     cells = [
         Cell(dataset, ABLATED, seed, row, {**rules, "name": protocol}, {**changes, **ABLATION_STEPS})
-        for protocol in protocols
-        for seed in range(seeds)
-        for row, changes in ABLATION.items()
-        for dataset in datasets
+        for protocol, seed, (row, changes), dataset in product(protocols, range(seeds), ABLATION.items(), datasets)
     ]
     return Grid("table3", "table3", tuple(cells))
 
@@ -89,17 +86,13 @@ def sweep(
     """N-way × K-shot."""
     cells = [
         Cell(dataset, method, seed, rules={**rules, "way": way, "shot": shot})
-        for seed in range(seeds)
-        for method in methods
-        for way in ways
-        for shot in shots
-        for dataset in datasets
+        for seed, method, way, shot, dataset in product(range(seeds), methods, ways, shots, datasets)
     ]
     return Grid("sweep", "sweep", tuple(cells))
 
 
 def embed(datasets: Sequence[str], methods: Sequence[str], rules: dict[str, Any]) -> Grid:
-    """The embedding after some sessions (2 of 2-way 5-shot unless the rules say otherwise), seed 0."""
+    """The embedding after some sessions (2 of 2-way 5-shot by default), seed 0."""
     chosen = {"way": 2, "shot": 5, "sessions": 2, **rules}
     cells = [Cell(dataset, method, 0, rules=chosen, embed=True) for method in methods for dataset in datasets]
     return Grid("embed", "embed", tuple(cells))
@@ -115,10 +108,12 @@ def active(
     """Every method with every strategy; by default five graphs, all strategies, five seeds."""
     cells = [
         Cell(dataset, method, seed, rules={**(rules or {}), "track": "active"}, strategy=strategy)
-        for seed in range(ACTIVE_SEEDS if seeds is None else seeds)
-        for method in methods or ACTIVE_METHODS
-        for strategy in strategies or (*STRATEGIES, OF_EACH_CLASS)
-        for dataset in datasets or GRAPHS
+        for seed, method, strategy, dataset in product(
+            range(ACTIVE_SEEDS if seeds is None else seeds),
+            methods or ACTIVE_METHODS,
+            strategies or (*STRATEGIES, OF_EACH_CLASS),
+            datasets or GRAPHS,
+        )
     ]
     return Grid("active", "active", tuple(cells))
 

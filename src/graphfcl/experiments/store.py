@@ -61,7 +61,7 @@ class CellStore:
 
     @contextmanager
     def claim(self, cell: Cell) -> Iterator[bool]:
-        """Whether the cell is ours while the context lasts; a claim goes with the process that holds it."""
+        """Whether this process holds the cell while the context lasts; a claim is released when its process ends."""
         with file_lock(self.note(cell, "lock"), wait=0) as ours:
             yield ours
 
@@ -194,7 +194,7 @@ def usable(folder: str | Path) -> Iterator[None]:
 
 @contextmanager
 def grids_locked(folder: str | Path) -> Iterator[None]:
-    """Only one process at a time changes the grid files of a folder: whoever joins two reads one first."""
+    """Hold the lock of the grid files: joining two grids reads one before it writes."""
     lock = Path(folder) / "state" / "grids.lock"
     with usable(folder):
         make_folder(lock.parent)

@@ -223,33 +223,24 @@ class Block:
         return {name: {other: leads[name][other] for other in figures if other in leads[name]} for name in figures}
 
     @cached_property
-    def _contest(self) -> tuple[str, list[Comparison | None]]:
-        """The row with the highest average, and its comparison with each other one; None without a common seed.
-
-        A row with a mark takes no part.
-        """
+    def _contest(self) -> Claims | None:
+        """The row with the highest average against each other one; None if all rows have a mark."""
         fair = self.fair_figures("average")
-        if not fair:
-            return "", []
-        best = max(fair, key=lambda name: float(np.mean(list(fair[name].values()))))
-        compared = compare_with(best, fair, self.ratios)
-        return best, [compared.get(name) for name in fair if name != best]
+        best = max(fair, key=lambda name: float(np.mean(list(fair[name].values()))), default=None)
+        return None if best is None else claims(self, best)
 
     @property
     def too_few_seeds(self) -> bool:
         """Whether the row with the highest average shares too few seeds with another to be tested against it."""
-        return any(comparison is None or comparison.difference.p_value is None for comparison in self._contest[1])
+        contest = self._contest
+        untested = contest is not None and any(each.difference.p_value is None for each in contest.comparisons.values())
+        return untested or (contest is not None and bool(contest.untested))
 
     @property
     def winner(self) -> str | None:
-        """The row that is ahead of every other on average, each with a raw p < 0.05; None if there is none.
-
-        An intersection–union test: a conjunction of tests at one level has that level, so no correction is needed.
-        """
-        best, compared = self._contest
-        return (
-            best if compared and all(comparison is not None and comparison.ahead for comparison in compared) else None
-        )
+        """The row that is ahead of every other on average, each with a raw p < 0.05; None if there is none."""
+        contest = self._contest
+        return contest.reference if contest is not None and contest.ahead_of_every else None
 
 
 def by_strength(blocks: Sequence[Block]) -> list[str]:

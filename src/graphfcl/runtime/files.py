@@ -141,7 +141,7 @@ def file_lock(path: str | Path, *, wait: float | None = None) -> Iterator[bool]:
 
 
 def _open_itself(path: str, flags: int) -> int:
-    """Open a file, neither what a link names nor the end of a pipe that nobody reads. Windows has neither flag."""
+    """Open a file, neither the target of a link nor a pipe without a reader. Windows has neither flag."""
     return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0), 0o666)
 
 

@@ -99,11 +99,11 @@ def test_posteriors_are_those_of_a_loop(weight: float) -> None:
         lengths = [math.sqrt((weights[c] * squares[c] + 3 * usual) / (weights[c] + 3)) for c in range(4)]
         logits = np.array([[4 * (x[v] @ means[c]) / lengths[c] for c in range(4)] for v in range(60)])
         for _ in range(2 if weight else 1):
-            heard = logits
+            with_links = logits
             if weight:
                 start = softmax_of_a_loop(logits) if before is None else before
-                heard = logits + weight * links_of_a_loop(plain, start)
-            first = softmax_of_a_loop(heard)
+                with_links = logits + weight * links_of_a_loop(plain, start)
+            first = softmax_of_a_loop(with_links)
             posterior = first
             for _ in range(3):
                 posterior = 0.6 * dense @ posterior + 0.4 * first

@@ -12,7 +12,7 @@ from scipy.special import softmax
 from graphfcl import Anchor, Graph, Stream, find_method, load_dataset
 from tests.marks import some_first
 from tests.methods.blocks.samples import folder_of
-from tests.methods.blocks.walks import loaded_stream, stream_of, walked
+from tests.methods.blocks.streams import loaded_stream, scores_of_sessions, stream_of
 
 WORDS = "synthetic:nodes=900,edges=3600,classes=9,features=300,signal=0.5"
 NUMBERS = "synthetic:nodes=900,edges=3600,classes=9,features=60,kind=dense,signal=1.0"
@@ -69,7 +69,7 @@ def _probabilities(scores: np.ndarray) -> np.ndarray:
 def test_probabilities_agree(tmp_path: Path, encoder: str, name: str, weighted: bool, how: str) -> None:
     changes = {**HOW[how], "encoder_input": encoder}
     (on_disk, there), (in_memory, here) = pair(tmp_path, sample(name, weighted=weighted), changes)
-    found, expected = walked(on_disk, there), walked(in_memory, here)
+    found, expected = scores_of_sessions(on_disk, there), scores_of_sessions(in_memory, here)
     assert on_disk.chosen() == in_memory.chosen()
     assert_agree(found, expected)
 

@@ -11,7 +11,7 @@ from graphfcl import Resources, find_method
 from graphfcl.methods.blocks.column_phases import STREAMED
 from tests.marks import some_first
 from tests.methods.blocks.samples import ROOMY, folder_of, random_graph, separate_rings
-from tests.methods.blocks.walks import loaded_stream, stream_of, walked
+from tests.methods.blocks.streams import loaded_stream, scores_of_sessions, stream_of
 
 QUICK: dict[str, Any] = {
     "rank": 24,
@@ -34,8 +34,8 @@ def test_scores_are_those_of_memory(tmp_path: Path, track: str, words: bool, how
         changes |= PLAIN | dict(zip(("smoothing", "links"), fixed[how], strict=True))
     method = find_method("anchor")
     on_disk, in_memory = (method.make(changes, seed=1) for _ in range(2))
-    found = walked(on_disk, stream_of(folder, tmp_path / "work", track=track))
-    expected = walked(in_memory, loaded_stream(folder, tmp_path, track))
+    found = scores_of_sessions(on_disk, stream_of(folder, tmp_path / "work", track=track))
+    expected = scores_of_sessions(in_memory, loaded_stream(folder, tmp_path, track))
     assert on_disk.chosen() == in_memory.chosen()
     for one, other in zip(found, expected, strict=True):
         apart = np.abs(np.exp(log_softmax(one, 1)) - np.exp(log_softmax(other, 1)))
@@ -49,8 +49,8 @@ def test_classes_that_nothing_confuses_are_no_error(tmp_path: Path) -> None:
     folder = folder_of(separate_rings(), tmp_path / "graph")
     changes = {**QUICK, **PLAIN, "smoothing": 0.7, "encoder_input": "none"}
     on_disk, in_memory = (find_method("anchor").make(changes, seed=1) for _ in range(2))
-    found = walked(on_disk, stream_of(folder, tmp_path / "work"))
-    for one, other in zip(found, walked(in_memory, loaded_stream(folder, tmp_path)), strict=True):
+    found = scores_of_sessions(on_disk, stream_of(folder, tmp_path / "work"))
+    for one, other in zip(found, scores_of_sessions(in_memory, loaded_stream(folder, tmp_path)), strict=True):
         np.testing.assert_allclose(one, other, atol=1e-3)
 
 

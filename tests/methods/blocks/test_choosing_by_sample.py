@@ -19,7 +19,7 @@ from graphfcl.methods.blocks.column_phases import STREAMED
 from graphfcl.methods.blocks.folder_tables import FolderTables
 from graphfcl.methods.shared.validation_sessions import ValidationSessions, all_held_out
 from tests.methods.blocks.samples import ROOMY, folder_of, in_memory, random_graph, visible_folder
-from tests.methods.blocks.walks import loaded_stream, stream_of
+from tests.methods.blocks.streams import loaded_stream, stream_of
 
 NODES = 900
 CANDIDATES = ((2.0, 2, 0.7, 3, 0.0), (2.0, 2, 0.3, 2, 0.5), (2.0, 3, 0.9, 5, 0.0), (0.5, 2, 0.0, 3, 0.0))

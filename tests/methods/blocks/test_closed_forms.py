@@ -13,7 +13,7 @@ from graphfcl import InputError, Resources, evaluate, find_method
 from graphfcl.evaluation.evaluate import scores_in_blocks
 from graphfcl.methods.blocks.column_phases import STREAMED
 from tests.methods.blocks.samples import ROOMY, folder_of, random_graph
-from tests.methods.blocks.walks import loaded_stream, stream_of, walked
+from tests.methods.blocks.streams import loaded_stream, scores_of_sessions, stream_of
 
 METHODS: dict[str, dict[str, Any]] = {
     "sgc-ridge": {"rank": 24},
@@ -43,8 +43,8 @@ def assert_near(found: Any, expected: Any) -> None:
 def test_scores_are_those_of_memory(tmp_path: Path, name: str, track: str, words: bool) -> None:
     folder = folder_of(random_graph(600, words=words), tmp_path / "graph")
     on_disk, in_memory = (find_method(name).make(METHODS[name], seed=1) for _ in range(2))
-    found = walked(on_disk, stream_of(folder, tmp_path / "work", track=track))
-    expected = walked(in_memory, loaded_stream(folder, tmp_path, track))
+    found = scores_of_sessions(on_disk, stream_of(folder, tmp_path / "work", track=track))
+    expected = scores_of_sessions(in_memory, loaded_stream(folder, tmp_path, track))
     assert on_disk.chosen() == in_memory.chosen()
     for one, other in zip(found, expected, strict=True):
         assert_near(one, other)
@@ -58,7 +58,7 @@ def test_what_production_needs_is_that_of_memory(tmp_path: Path, name: str) -> N
     found = []
     for stream in streams:
         learner = find_method(name).make(METHODS[name], seed=1)
-        walked(learner, stream)
+        scores_of_sessions(learner, stream)
         base, visible, session = stream.base, stream.evaluation_graph(1), stream.session(1)
         train, supports = (base.train, base.train_labels), (session.supports, session.support_labels)
         nodes = np.sort(session.supports)[::2]

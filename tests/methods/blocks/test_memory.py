@@ -12,7 +12,7 @@ from graphfcl import InputError, Learner, Progress, find_method
 from graphfcl.methods.anchor import choosing
 from graphfcl.runtime.memory import parse_bytes
 from tests.methods.blocks.samples import folder_of, random_graph
-from tests.methods.blocks.walks import stream_of, walked
+from tests.methods.blocks.streams import scores_of_sessions, stream_of
 
 ANCHOR: dict[str, Any] = {"hidden": 16, "size": 8, "pretraining.epochs": 1, "head_steps": 5, "rank": 16}
 ROWS = "blocks.row_tasks.BYTES_A_COLUMN"
@@ -42,7 +42,7 @@ SAMPLED: dict[str, Any] = {**ANCHOR, "whole_up_to": 100}
 def test_the_limit_that_is_named_is_enough(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str, changes: Any, bytes_of: str | None, told: str
 ) -> None:
-    monkeypatch.setattr(choosing, "MOST_BEHIND", 1.0)  # all candidates are heard
+    monkeypatch.setattr(choosing, "MOST_BEHIND", 1.0)  # all candidates are tried
     if bytes_of is not None:  # that phase is the one that needs most
         monkeypatch.setattr(f"graphfcl.methods.{bytes_of}", 200_000)
     graph = random_graph(300)
@@ -51,7 +51,7 @@ def test_the_limit_that_is_named_is_enough(
         find_method(method).make(changes, seed=1).fit(stream_of(folder, tmp_path / "work", memory=1 << 20).base)
     named = parse_bytes(re.findall(r"needs ([\d.]+[MGT]B); give that much\.", str(refused.value))[0], "--memory")
     enough = stream_of(folder, tmp_path / "work", memory=named)
-    assert len(walked(find_method(method).make(changes, seed=1), enough)) == 3
+    assert len(scores_of_sessions(find_method(method).make(changes, seed=1), enough)) == 3
     with pytest.raises(InputError, match="is too small"):
         find_method(method).make(changes, seed=1).fit(stream_of(folder, tmp_path, memory=int(0.9 * named)).base)
 

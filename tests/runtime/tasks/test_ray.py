@@ -66,7 +66,7 @@ def no_ray_yet(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("no_ray_yet")
 def test_a_closed_port_is_one_sentence() -> None:
-    with socket.socket() as server:  # bound, but nobody listens
+    with socket.socket() as server:  # bound, but nothing listens
         server.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{server.getsockname()[1]}"
         for prefix in ("", "ray://"):

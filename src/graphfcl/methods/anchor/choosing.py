@@ -1,8 +1,8 @@
-"""Which neighbourhood a run takes: validation sessions choose one of the candidates.
+"""Choose the neighbourhood of a run among the candidates, by validation sessions.
 
 They are tried on the two blocks that no label ever touched, so that every pseudo-novel class can stand for a novel one:
 the encoder has seen all of them. The leading half of the columns tells the candidates apart as all of them do; with
-fewer a node's own features say less, and candidates that look far gain.
+fewer a node's own features carry less information, and candidates that reach far gain.
 
 Above ``whole_up_to`` nodes a sample decides, with these differences, each of which saves passes over the graph:
 

@@ -1,11 +1,11 @@
-"""What session 0 teaches about its own classes beyond their means: a softmax head, which has half of the say.
+"""A softmax head for the classes of session 0, averaged with the classifier of means.
 
-Classes with hundreds of labels deserve more than a mean. A linear softmax head on x, h(v) = softmax(W x(v)), starts as
-the rule of the means, W_c = T μ_c/ℓ_c, and is trained on the train nodes of session 0, every class counting the same,
-until its balanced accuracy on the validation nodes gets no better. It knows nothing of new classes, so what they have
-stays as it is, and so does what the classes of session 0 have together; the head says how they share it. A head that is
-surer than the means makes the first of them larger, and some nodes go from a new class to it. With M the classes of
-session 0 and P what means and neighbours say::
+Classes with hundreds of labels tell more than their means. A linear softmax head on x, h(v) = softmax(W x(v)), starts
+as the rule of the means, W_c = T μ_c/ℓ_c, and is trained on the train nodes of session 0, every class counting the
+same, until its balanced accuracy on the validation nodes gets no better. The probabilities of new classes stay as they
+are, and so does the total of the classes of session 0; the head changes how that total is divided. Because the head is
+more confident than the means, it raises the likeliest class of session 0, which moves some borderline nodes from new
+classes to it. With M the classes of session 0 and P the posterior of means and neighbours::
 
     P'_c = P_M · q_c / Σ_M q,   q_c = P_c^(1−γ) h_c^γ   for c in M,   P_M = Σ_M P;      P'_c = P_c for new classes
 """

@@ -30,7 +30,7 @@ graphs their nodes were learned on; as the graph grows the visible nodes, which 
 along. ℓ_c is the length of the mean without its noise: the mean of n unit vectors with true mean length ℓ has squared
 length ℓ² + (1 − ℓ²)/n, so a mean of five is too long; ℓ is shrunk to that of well-known classes. Neighbours have their
 part by smoothing or by the links between classes (``rounds.py``). How the classes of session 0 share their probability
-is the mean of what the head and the means say (γ).
+averages the head and the means (weight γ).
 
 **Chosen by validation sessions** of the run: how much the surroundings weigh (a₂), how many hops they reach, and how
 neighbours have a part (s, steps, β): one of five (``choosing.py``). All else is one constant for all graphs, fixed on

@@ -1,7 +1,7 @@
 """Column phases: what is computed of each column by itself, a map over slices of columns.
 
 A hop is Y = l∘(A(r∘X) + r∘X) with A read from the folder some rows at a time; for Â both l and r are (d + 1)^(−1/2),
-and 0 for a hidden row, which thereby has no edges. Only the places of edges are stored, 4 bytes each. A column of Y is
+and 0 for a hidden row, which removes its edges. Only the places of edges are stored, 4 bytes each. A column of Y is
 the same to the bit, however many columns are computed at a time: each is added up in the order of its entries.
 """
 

@@ -13,7 +13,7 @@ Result = TypeVar("Result")
 
 
 class DamagedFile(InputError):
-    """A file of a work folder was missing or damaged. It is gone now, so that whoever starts again computes it."""
+    """A file of a work folder was missing or damaged. It was removed, so that the next run computes it again."""
 
 
 def computed_again(compute: Callable[[], Result]) -> Result:

@@ -174,7 +174,7 @@ class TileFile:
             ) from error
 
     def _damaged(self) -> InputError:
-        """It goes: one that is of full size would be read again by whoever starts again."""
+        """Remove the file: one of full size would be read again by the next run."""
         try:
             self.path.unlink(missing_ok=True)
         except OSError as error:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:  # stored answers are read without scipy
     from graphfcl.graph.interfaces import AnyGraph
 
 FORMAT = 2  # of what phases compute: another one computes everything again
-IN_USE = "in-use"  # the name of a lock that is held by whoever needs a folder to stay
+IN_USE = "in-use"  # the name of the lock of those who need a folder to stay
 COMPUTING = "computing"  # the name of the lock of the one who computes in a work folder
 HALF_WRITTEN = re.compile(r"\.(.+\.arrays|(part|slice)-\d+)\.[\w-]+\.\d+\.[0-9a-f]{16}\.tmp")  # see temporary_beside
 MAGIC = b"graphfcl arrays 1"
@@ -53,10 +53,10 @@ _looking = threading.Lock()
 
 @contextmanager
 def alone_in(work: Path) -> Iterator[None]:
-    """Compute in a work folder while nobody else does; whoever comes second waits, and then finds what the first made.
+    """Compute in a work folder alone; a second process waits, and then finds what the first one made.
 
-    What killed processes were writing goes first. Who is alone in it already may ask again; the lock goes with the
-    process.
+    Files that killed processes left half-written are removed first. The lock is reentrant, and is released when the
+    process ends.
     """
     path = work.resolve() / COMPUTING
     with _looking:

@@ -82,7 +82,7 @@ def _mismatch(wanted: Package, own: Package) -> str:
         )
     if wanted.digest != own.digest:
         return (
-            f"the worker on {host} has other files of graphfcl {own.version} than whoever gave it a task: install "
-            "the same ones everywhere, and start again if they were edited meanwhile."
+            f"the worker on {host} has other files of graphfcl {own.version} than the process that gave it a task: "
+            "install the same ones everywhere, and start again if they were edited meanwhile."
         )
     return ""

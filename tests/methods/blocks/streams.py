@@ -1,4 +1,4 @@
-"""Streams of a graph folder, on disk and in memory, and learners walked through them."""
+"""Streams of a graph folder, on disk and in memory, and the scores of learners on them."""
 
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ def loaded_stream(folder: GraphFolder, work: Path, track: str = "open") -> Strea
     return make_stream(folder.with_resources(Resources(work, ROOMY)).loaded(), seed=1, track=track, **RULES)
 
 
-def walked(learner: Learner, stream: Stream) -> list[np.ndarray]:
+def scores_of_sessions(learner: Learner, stream: Stream) -> list[np.ndarray]:
     """The scores of all visible nodes after each session."""
     learner.fit(stream.base)
     found = [learner.scores(stream.evaluation_graph(0), stream.evaluation_numbers(0))]
