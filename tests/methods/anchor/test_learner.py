@@ -267,7 +267,7 @@ def test_every_candidate_is_tried_once_with_its_own_features_around(monkeypatch:
         return 0.5
 
     monkeypatch.setattr(Blocks, "vectors", noted)
-    monkeypatch.setattr(choosing, "_score", score)
+    monkeypatch.setattr(choosing._Trials, "_score", score)
     some = ((2.0, 2, 0.3, 3, 0.0), (0.5, 2, 0.3, 3, 0.0), (0.5, 1, 0.3, 3, 0.0), (2.0, 2, 0.0, 1, 0.0))
     learner = find_method("anchor").make({**QUICK, "candidates": some}, seed=0)
     learner.fit(stream_of().base)

@@ -64,15 +64,15 @@ def small_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
 def scores(monkeypatch: pytest.MonkeyPatch) -> list[np.ndarray]:
     """The scores of all candidates, of every choice in a test."""
     found: list[np.ndarray] = []
-    function = choosing._sampled_scores
+    function = choosing._SampledTrials.scores
 
-    def recorded(candidates: list[Neighbourhood], *others: Any, **named: Any) -> Any:
+    def recorded(trials: Any, candidates: list[Neighbourhood], plan: Any) -> Any:
         found.append(np.zeros(len(candidates)))
-        for places, each in function(candidates, *others, **named):
+        for places, each in function(trials, candidates, plan):
             found[-1][places] = each
             yield places, each
 
-    monkeypatch.setattr(choosing, "_sampled_scores", recorded)
+    monkeypatch.setattr(choosing._SampledTrials, "scores", recorded)
     return found
 
 

@@ -16,7 +16,7 @@ Above ``whole_up_to`` nodes a sample decides, with these differences, each of wh
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -41,6 +41,7 @@ from graphfcl.methods.shared.validation_sessions import STEP_DRAWS, ValidationSe
 from graphfcl.nn import tensor_of
 from graphfcl.stream import BaseSession
 
+Scores = Iterator[tuple[list[int], list[float]]]  # places of some candidates, and their scores
 PlanBlocks = Callable[[int], Blocks]  # XB and Â…ÂXB of so many hops, the leading columns
 Group = tuple[int, float]  # hops and weight of the features around
 MOST_NODES = 500  # labelled ones of a class
@@ -74,9 +75,9 @@ def choose_neighbourhood(
         (around,) = tables.hops(own, (hops,))
         return Blocks.of(tables, [own, around], (settings.raw_weight, 0.0), kind)
 
-    score_candidates = partial(_sampled_scores, seed=seed) if sampled else _scores
+    trials = (_SampledTrials if sampled else _Trials)(tables, validation, settings, seed)
     scores, tried = np.zeros(len(candidates)), 0
-    for places, means in score_candidates(candidates, tables, plan, validation, settings):
+    for places, means in trials.scores(candidates, plan):
         scores[places], tried = means, tried + len(places)
         progress.step("choosing hops", tried, len(candidates), score=float(scores.max()))
     best = int(np.argmax(scores))
@@ -95,68 +96,61 @@ def _grouped(candidates: list[Neighbourhood]) -> dict[Group, list[int]]:
     }
 
 
-def _scores(
-    candidates: list[Neighbourhood],
-    tables: NodeTables,
-    plan: PlanBlocks,
-    validation: ValidationSessions,
-    settings: AnchorSettings,
-) -> Iterator[tuple[list[int], list[float]]]:
-    """Places of some candidates and their scores, tried on all visible nodes."""
-    count, hops_before = validation.known_count, -1
-    for (hops, weight), places in _grouped(candidates).items():
-        if hops != hops_before:
-            blocks, hops_before = plan(hops), hops
-            centres = blocks.centres()
-        blocks = replace(blocks, weights=(settings.raw_weight, weight))
-        x = blocks.vectors(blocks.frame(centres, validation.train, count, settings.shrinkage))
-        anchors = Anchors.of(tables, x, validation.train, count)
-        for place in places:
-            yield [place], [_score(tables, x, anchors, validation, settings, candidates[place])]
-        x.remove()
+@dataclass(frozen=True, eq=False)
+class _Trials:
+    """All candidates are tried on all visible nodes."""
+
+    tables: NodeTables
+    validation: ValidationSessions
+    settings: AnchorSettings
+    seed: int
+
+    def scores(self, candidates: list[Neighbourhood], plan: PlanBlocks) -> Scores:
+        train, count, settings = self.validation.train, self.validation.known_count, self.settings
+        hops_before = -1
+        for (hops, weight), places in _grouped(candidates).items():
+            if hops != hops_before:
+                blocks, hops_before = plan(hops), hops
+                centres = blocks.centres()
+            blocks = replace(blocks, weights=(settings.raw_weight, weight))
+            x = blocks.vectors(blocks.frame(centres, train, count, settings.shrinkage))
+            anchors = Anchors.of(self.tables, x, train, count)
+            for place in places:
+                yield [place], [self._score(x, anchors, candidates[place])]
+            x.remove()
+
+    def _score(self, x: Table, base: Anchors, how: Neighbourhood) -> float:
+        """The mean score of some draws of validation sessions."""
+        visible, scores = self.tables.visible, []
+        queries = visible.rows(self.validation.queries[0])
+        for draw in range(_draw_count(self.validation)):
+            alone = self.validation.only(draw)
+            *_, last = alone.sessions()
+            supports = x.rows_at(visible.rows(last.supports[0]))
+            anchors = base.plus(supports, tensor_of(last.supports[1], supports.device), last.class_count)
+            rounds = run_rounds(self.tables, x, anchors, how, self.settings)
+            scores.append(alone.score_of(rounds.posteriors_at(queries).argmax(dim=1).cpu().numpy()))
+            rounds.remove()
+        return float(np.mean(scores))
 
 
-def _score(
-    tables: NodeTables,
-    x: Table,
-    base: Anchors,
-    validation: ValidationSessions,
-    settings: AnchorSettings,
-    how: Neighbourhood,
-) -> float:
-    """The mean score of some draws of validation sessions."""
-    scores, queries = [], tables.visible.rows(validation.queries[0])
-    for draw in range(_draw_count(validation)):
-        alone = validation.only(draw)
-        *_, last = alone.sessions()
-        supports = x.rows_at(tables.visible.rows(last.supports[0]))
-        anchors = base.plus(supports, tensor_of(last.supports[1], supports.device), last.class_count)
-        rounds = run_rounds(tables, x, anchors, how, settings)
-        scores.append(alone.score_of(rounds.posteriors_at(queries).argmax(dim=1).cpu().numpy()))
-        rounds.remove()
-    return float(np.mean(scores))
+class _SampledTrials(_Trials):
+    """All candidates are tried on a sample; see the module docstring."""
 
-
-def _sampled_scores(
-    candidates: list[Neighbourhood],
-    tables: NodeTables,
-    plan: PlanBlocks,
-    validation: ValidationSessions,
-    settings: AnchorSettings,
-    seed: int,
-) -> Iterator[tuple[list[int], list[float]]]:
-    """Places of some candidates and their scores on a sample; far behind, that without neighbours counts for all."""
-    train, queries = (some_of_each_class(part, MOST_NODES, seed) for part in (validation.train, validation.queries))
-    validation = replace(validation, train=train, queries=queries)
-    alone: dict[Group, float] = {}  # scores without neighbours
-    grouped = _grouped(candidates)
-    for hops in sorted({group[0] for group in grouped}):
-        trial = _SampledTrial(tables, plan(hops), validation, settings, seed)
-        groups = {group: [candidates[place] for place in grouped[group]] for group in grouped if group[0] == hops}
-        alone |= {group: trial.scores([some[0].without_posteriors])[0] for group, some in groups.items()}
-        for group, some in groups.items():
-            behind = max(alone.values()) - alone[group] > MOST_BEHIND
-            yield grouped[group], [alone[group]] * len(some) if behind else trial.scores(some)
+    def scores(self, candidates: list[Neighbourhood], plan: PlanBlocks) -> Scores:
+        """Where a score without neighbours is far behind, it counts for all candidates of a group."""
+        parts = (self.validation.train, self.validation.queries)
+        train, queries = (some_of_each_class(part, MOST_NODES, self.seed) for part in parts)
+        validation = replace(self.validation, train=train, queries=queries)
+        alone: dict[Group, float] = {}  # scores without neighbours
+        grouped = _grouped(candidates)
+        for hops in sorted({group[0] for group in grouped}):
+            trial = _SampledTrial(self.tables, validation, self.settings, self.seed, plan(hops))
+            groups = {group: [candidates[place] for place in grouped[group]] for group in grouped if group[0] == hops}
+            alone |= {group: trial.scores_of([some[0].without_posteriors])[0] for group, some in groups.items()}
+            for group, some in groups.items():
+                behind = max(alone.values()) - alone[group] > MOST_BEHIND
+                yield grouped[group], [alone[group]] * len(some) if behind else trial.scores_of(some)
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,16 +178,12 @@ class _SampledRows:
 
 
 @dataclass(frozen=True, eq=False)
-class _SampledTrial:
+class _SampledTrial(_Trials):
     """The candidates with one number of hops."""
 
-    tables: NodeTables
     blocks: Blocks
-    validation: ValidationSessions
-    settings: AnchorSettings
-    seed: int
 
-    def scores(self, candidates: list[Neighbourhood]) -> list[float]:
+    def scores_of(self, candidates: list[Neighbourhood]) -> list[float]:
         """Of some with the same weight of the features around. They are stored: a run that goes on reads them."""
         settings, (nodes, labels), (queries, classes) = self.settings, self.validation.train, self.validation.queries
         drawn = {f"supports {number}": each for number, each in enumerate(self.validation.supports)}

@@ -17,7 +17,6 @@ from graphfcl.graph import VisibleGraph
 from graphfcl.methods.anchor.frame import joined
 from graphfcl.methods.anchor.head import shared_out
 from graphfcl.methods.anchor.rounds import Rounds
-from graphfcl.methods.anchor.settings import AnchorSettings
 from graphfcl.methods.anchor.storage import AnchorKnowledge
 from graphfcl.methods.blocks import NodeTables
 from graphfcl.methods.learner import Explanation
@@ -41,7 +40,6 @@ class Evidence:
     row: int
     blocks: list[torch.Tensor]
     knowledge: AnchorKnowledge
-    settings: AnchorSettings
 
     @cached_property
     def near(self) -> sparse.csr_array:
@@ -61,15 +59,17 @@ class Evidence:
         """Explain the answer for the node."""
         here = self.table_rows(np.array([self.row]))
         posterior = self.rounds.posteriors_at(here)
-        answer = shared_out(posterior, self.rounds.x.rows_at(here), self.knowledge.head, self.settings.head_share)[0]
+        answer = shared_out(
+            posterior, self.rounds.x.rows_at(here), self.knowledge.head, self.knowledge.settings.head_share
+        )[0]
         order = answer.argsort(descending=True)[: max(2, min(top, len(answer)))].tolist()
         first, second = order[0], order[1] if len(order) > 1 else order[0]
 
-        blocks, frame, weights = self.blocks, self.knowledge.frame, self.knowledge.weights(self.settings)
+        blocks, frame, weights = self.blocks, self.knowledge.frame, self.knowledge.weights
         centred = joined(blocks, frame, weights)[0] - frame["middle"]
         length = (centred @ frame["whitening"]).norm().clamp(min=1e-8)
         towards = frame["whitening"] @ (self.rounds.directions[first] - self.rounds.directions[second])
-        towards = towards * self.settings.temperature / length
+        towards = towards * self.knowledge.settings.temperature / length
         sizes = [block.shape[1] for block in blocks]
         by_head = torch.log(answer.clamp(min=1e-12)) - torch.log(posterior[0].clamp(min=1e-12))
         parts = [*(part.sum() for part in (centred * towards).split(sizes)), by_head[first] - by_head[second]]

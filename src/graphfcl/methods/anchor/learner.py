@@ -58,7 +58,7 @@ from graphfcl.methods.anchor.hop_encoder import (
 )
 from graphfcl.methods.anchor.rounds import Rounds, run_rounds, score_table
 from graphfcl.methods.anchor.settings import AnchorSettings, Neighbourhood
-from graphfcl.methods.anchor.storage import FIRST_LAYER, AnchorKnowledge, first_layer_shape, frame_rank, require_room
+from graphfcl.methods.anchor.storage import FIRST_LAYER, AnchorKnowledge, first_layer_shape, frame_rank
 from graphfcl.methods.bases.encoder_learner import EncoderLearner, Stage
 from graphfcl.methods.blocks import NodeTables, Table, open_tables
 from graphfcl.methods.blocks.interface import TYPES, Tensors
@@ -94,7 +94,7 @@ class Anchor(EncoderLearner):
     def __init__(self, settings: Any = None, *, seed: int = 0, device: str | torch.device = "cpu") -> None:
         super().__init__(settings, seed=seed, device=device)
         first = Neighbourhood(*(*self.settings.candidates[0], 0.0)[:5])
-        self.knowledge = AnchorKnowledge(first, self._first_layer)
+        self.knowledge = AnchorKnowledge(self.settings, seed, first, self._first_layer)
         self.last_tables: LastTables = LastTables()
         self._first_shape: tuple[int, int] | None = None  # of the encoder's first weights
 
@@ -142,8 +142,7 @@ class Anchor(EncoderLearner):
         self._require_room(base, inputs)
 
     def _require_room(self, base: BaseSession, tables: NodeTables) -> None:
-        rank, size = self._rank(tables.feature_count), self.network.encoder.size
-        require_room(tables, base, rank, self.knowledge.encoder_input, size, self.settings, self.seed)
+        self.knowledge.require_room(tables, base, self._rank(tables.feature_count), self.network.encoder.size)
 
     def _train(self, base: BaseSession, inputs: NodeTables, progress: Progress) -> None:
         self._require_room(base, inputs)
@@ -169,7 +168,7 @@ class Anchor(EncoderLearner):
             self.cache.keep_embeddings(base.visible_graph, x)
             knowledge.anchors = Anchors.of(inputs, x, train, len(base.classes))
             if settings.head_share > 0:
-                knowledge.train_head(inputs, x, train, validation, settings, self.seed, progress)
+                knowledge.train_head(inputs, x, train, validation, progress)
 
     def _train_encoder(self, train: Labelled, validation: Labelled, tables: NodeTables, progress: Progress) -> None:
         if isinstance(self.training, RowTraining):
@@ -202,7 +201,7 @@ class Anchor(EncoderLearner):
         elif self.knowledge.encoder_input == "graph":
             assert tables.whole is not None
             parts.append(tables.take(encoder(encoder.rows(tables.whole, None))))
-        return Blocks.of(tables, parts, self.knowledge.weights(self.settings), self.knowledge.kind)
+        return Blocks.of(tables, parts, self.knowledge.weights, self.knowledge.kind)
 
     def _blocks_at(self, near: GraphInputs, rows: np.ndarray) -> list[torch.Tensor]:
         """XB, ÂÂXB and Z of some rows; only their neighbourhoods are read. Rounded as in a table of all nodes."""
@@ -224,7 +223,7 @@ class Anchor(EncoderLearner):
         kept = self.cache.embeddings(tables)
         if kept is not None and kept.random_access:
             return kept.rows_at(tables.visible.rows(nodes))
-        frame, weights = self.knowledge.frame, self.knowledge.weights(self.settings)
+        frame, weights = self.knowledge.frame, self.knowledge.weights
         blocks = self._blocks_at(*tables.near(nodes, self.reach))
         return points(joined(blocks, frame, weights), frame, self.knowledge.kind)
 
@@ -298,7 +297,7 @@ class Anchor(EncoderLearner):
         x = self._embeddings(tables)
         self.cache.keep_embeddings(visible, x)
         self.knowledge.anchors = Anchors.of(tables, x, joined_nodes(train, supports), len(self.classes_))
-        self.knowledge.restate_head(tables, x, train, self.settings, self.seed)
+        self.knowledge.restate_head(tables, x, train)
         return True
 
     def calibration_learner(self) -> Learner | None:
@@ -332,7 +331,7 @@ class Anchor(EncoderLearner):
         rounds = self._rounds(tables)
         near, rows = tables.near(np.array([node]), self.reach)
         blocks = self._blocks_at(near, rows)
-        return Evidence(tables, rounds, near.visible, int(rows[0]), blocks, self.knowledge, self.settings).explain(top)
+        return Evidence(tables, rounds, near.visible, int(rows[0]), blocks, self.knowledge).explain(top)
 
     # State
 

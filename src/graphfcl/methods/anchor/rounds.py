@@ -79,38 +79,30 @@ def run_rounds(tables: NodeTables, x: Table, anchors: Anchors, how: Neighbourhoo
 
     A class without a label takes no part.
     """
+    counts, temperature = anchors.counts, settings.temperature
+
+    def posteriors(directions: torch.Tensor, before: Table | None) -> Table | None:
+        if not how.uses_posteriors:
+            return None
+        tensors, read = {"directions": directions, "counts": counts}, {"x": x}
+        logits = tables.table(
+            "logits", _logits_of_block, len(counts), tables=read, tensors=tensors, temperature=temperature
+        )
+        return with_neighbours(tables, logits, how, before=before, last_use=True)
+
     directions = anchors.directions(settings)
-    posterior = _posteriors(tables, x, anchors, directions, how, settings, None)
+    posterior = posteriors(directions, None)
     for _ in range(settings.rounds):
         read = {"x": x} if posterior is None else {"x": x, "posterior": posterior}
-        tensors = {"directions": directions, "counts": anchors.counts}
-        sums = tables.sums("rounds", _round_sums, tables=read, tensors=tensors, temperature=settings.temperature)
-        weights = anchors.counts + sums["total"] * (anchors.counts > 0)
+        tensors = {"directions": directions, "counts": counts}
+        sums = tables.sums("rounds", _round_sums, tables=read, tensors=tensors, temperature=temperature)
+        weights = counts + sums["total"] * (counts > 0)
         means = (anchors.sums + sums["sums"]) / weights.clamp(min=1e-6)[:, None]
         directions = directions_of(means, weights, settings)
-        before, posterior = posterior, _posteriors(tables, x, anchors, directions, how, settings, posterior)
+        before, posterior = posterior, posteriors(directions, posterior)
         if before is not None:
             before.remove(unless=posterior)
-    return Rounds(x, directions, anchors.counts, settings.temperature, posterior)
-
-
-def _posteriors(
-    tables: NodeTables,
-    x: Table,
-    anchors: Anchors,
-    directions: torch.Tensor,
-    how: Neighbourhood,
-    settings: AnchorSettings,
-    before: Table | None,
-) -> Table | None:
-    if not how.uses_posteriors:
-        return None
-    tensors = {"directions": directions, "counts": anchors.counts}
-    count = len(anchors.counts)
-    logits = tables.table(
-        "logits", _logits_of_block, count, tables={"x": x}, tensors=tensors, temperature=settings.temperature
-    )
-    return with_neighbours(tables, logits, how, before=before, last_use=True)
+    return Rounds(x, directions, counts, temperature, posterior)
 
 
 def with_neighbours(

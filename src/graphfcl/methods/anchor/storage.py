@@ -39,7 +39,10 @@ class AnchorKnowledge(Part):
     encoder_input: what the encoder reads.
     """
 
-    def __init__(self, neighbourhood: Neighbourhood, first_layer: Callable[[], torch.Tensor]) -> None:
+    def __init__(
+        self, settings: AnchorSettings, seed: int, neighbourhood: Neighbourhood, first_layer: Callable[[], torch.Tensor]
+    ) -> None:
+        self.settings, self.seed = settings, seed
         self.frame: Tensors = {}
         self.head = torch.zeros(0, 0, dtype=torch.float16)
         self.head_steps = 0
@@ -64,18 +67,12 @@ class AnchorKnowledge(Part):
         return "<f2" if self.encoder_input == "graph" else "<f4"
 
     def train_head(
-        self,
-        tables: NodeTables,
-        x: Table,
-        train: Labelled,
-        validation: Labelled,
-        settings: AnchorSettings,
-        seed: int,
-        progress: Progress,
+        self, tables: NodeTables, x: Table, train: Labelled, validation: Labelled, progress: Progress
     ) -> None:
         """Train the head on session 0; ``anchors`` must hold its class sums. x: of all nodes."""
-        shown = some_nodes_of_each(train, settings.most_for_head(tables.node_count), seed)
-        validated = some_nodes_of_each(validation, settings.most_validated(tables.node_count), seed)
+        settings = self.settings
+        shown = some_nodes_of_each(train, settings.most_for_head(tables.node_count), self.seed)
+        validated = some_nodes_of_each(validation, settings.most_validated(tables.node_count), self.seed)
         both = _labelled_points(tables, x, joined_nodes(shown, validated))  # one pass over a table on disk
         sizes = [len(shown[0]), len(validated[0])]
         parts = list(zip(*(part.split(sizes) for part in both), strict=True))
@@ -84,7 +81,7 @@ class AnchorKnowledge(Part):
         self.head, self.head_steps = trained
         self.head_counts = _label_counts(train[1], len(self.head))
 
-    def restate_head(self, tables: NodeTables, x: Table, train: Labelled, settings: AnchorSettings, seed: int) -> None:
+    def restate_head(self, tables: NodeTables, x: Table, train: Labelled) -> None:
         """Train the head again if labels of session 0 were taken back or merged; it uses no later ones.
 
         Labels of session 0 only ever go, or move to another column as a whole class, so their counts tell.
@@ -95,10 +92,12 @@ class AnchorKnowledge(Part):
         self.head_counts = counts
         if of_head.any():
             shown = train[0][of_head], train[1][of_head]
-            some = some_nodes_of_each(shown, settings.most_for_head(tables.node_count), seed)
-            start = settings.temperature * Anchors.of(tables, x, shown, len(self.head)).directions(settings)
-            labelled = _labelled_points(tables, x, some)
-            self.head = retrained_head(start, labelled, self.head_steps, settings.head_rate)
+            some = some_nodes_of_each(shown, self.settings.most_for_head(tables.node_count), self.seed)
+            base = Anchors.of(tables, x, shown, len(self.head))
+            start = self.settings.temperature * base.directions(self.settings)
+            self.head = retrained_head(
+                start, _labelled_points(tables, x, some), self.head_steps, self.settings.head_rate
+            )
 
     @property
     def is_fixed(self) -> bool:
@@ -120,9 +119,10 @@ class AnchorKnowledge(Part):
         """Said where it is not the graph."""
         return {} if self.encoder_input == "graph" else {"encoder_input": self.encoder_input}
 
-    def weights(self, settings: AnchorSettings) -> tuple[float, float, float]:
+    @property
+    def weights(self) -> tuple[float, float, float]:
         """a₀, a₂ and a_z."""
-        return settings.raw_weight, self.neighbourhood.hop_weight, settings.encoder_weight
+        return self.settings.raw_weight, self.neighbourhood.hop_weight, self.settings.encoder_weight
 
     def stored(self) -> dict[str, int]:
         embeddings = self.anchors.sums.nbytes + self.anchors.counts.nbytes
@@ -159,6 +159,31 @@ class AnchorKnowledge(Part):
         self.anchors = Anchors.load(tensors, device)
         self.head_counts = tensors[HEAD_COUNTS].cpu() if len(self.head) else self.head_counts[:0]
         self.encoder_input = values.get("encoder_input", "graph")
+
+    def require_room(self, tables: NodeTables, base: BaseSession, rank: int, size: int) -> None:
+        """Refuse a limit of memory that is too small for a phase of session 0, or for scores of all classes.
+
+        rank: columns of the basis at most. size: of the encoder's output. The limit that is named is enough for all
+        phases.
+        """
+        settings = self.settings
+        rank = min(rank, tables.node_count, tables.feature_count)
+        sampled, classes = settings.samples(tables.node_count), max(len(base.classes), tables.class_count)
+        draws = STEP_DRAWS if sampled else 1
+        by_encoder = READ_BY_ENCODER * rank if self.encoder_input == "hops" else 0
+        vector = 2 * rank + size
+        # Of features; of what the encoder reads; of vectors with posteriors; of posteriors with those of neighbours.
+        widest = max(tables.feature_count, by_encoder, vector + classes, 2 * draws * classes + 2)
+        labels, held = (base.train_labels, base.validation_labels), []
+        if by_encoder:
+            taken = sum(count_of_each_class(part, settings.encoder_nodes) for part in labels)
+            held.append(Held.of_rows("the encoder's training", taken, by_encoder, BYTES_OF_HOP))
+        if settings.head_share > 0:
+            most = (settings.most_for_head(tables.node_count), settings.most_validated(tables.node_count))
+            held.append(held_by_head(sum(map(count_of_each_class, labels, most)), vector))
+        if sampled:
+            held.append(held_by_choice(base, tables, rank, settings, self.seed))
+        tables.require(*held, columns=widest, slice_copies=3)
 
     def require_scores(self, tables: NodeTables, size: int, *, rounds: bool = False) -> None:
         """Refuse a limit of memory that is too small for scores of all nodes.
@@ -216,38 +241,6 @@ def frame_rank(settings: AnchorSettings, encoder_input: str, width: int, classes
     while rank > 16 and each * rank + (2 * rank + size) * (2 * rank + size + 2 * classes) > MAX_FRAME_BYTES - first:
         rank -= 16
     return rank
-
-
-def require_room(
-    tables: NodeTables,
-    base: BaseSession,
-    rank: int,
-    encoder_input: str,
-    size: int,
-    settings: AnchorSettings,
-    seed: int,
-) -> None:
-    """Refuse a limit of memory that is too small for a phase of session 0, or for scores of all classes.
-
-    rank: columns of the basis at most. size: of the encoder's output. The limit that is named is enough for all phases.
-    """
-    rank = min(rank, tables.node_count, tables.feature_count)
-    sampled, classes = settings.samples(tables.node_count), max(len(base.classes), tables.class_count)
-    draws = STEP_DRAWS if sampled else 1
-    by_encoder = READ_BY_ENCODER * rank if encoder_input == "hops" else 0
-    vector = 2 * rank + size
-    # Of features; of what the encoder reads; of vectors with posteriors; of posteriors with those of neighbours.
-    widest = max(tables.feature_count, by_encoder, vector + classes, 2 * draws * classes + 2)
-    labels, held = (base.train_labels, base.validation_labels), []
-    if by_encoder:
-        taken = sum(count_of_each_class(part, settings.encoder_nodes) for part in labels)
-        held.append(Held.of_rows("the encoder's training", taken, by_encoder, BYTES_OF_HOP))
-    if settings.head_share > 0:
-        most = (settings.most_for_head(tables.node_count), settings.most_validated(tables.node_count))
-        held.append(held_by_head(sum(map(count_of_each_class, labels, most)), vector))
-    if sampled:
-        held.append(held_by_choice(base, tables, rank, settings, seed))
-    tables.require(*held, columns=widest, slice_copies=3)
 
 
 def held_by_head(rows: int, columns: int) -> Held:
