@@ -72,13 +72,14 @@ def test_neighbours_of_many_are_looked_for_in_parts(monkeypatch: pytest.MonkeyPa
     values = some_rows(400)
     values[:300] = values[0]
     seen: list[int] = []
-    fill = clusters._fill
+    cells = clusters._cells
 
-    def noted(*given: Any) -> None:
-        seen.append(given[3].size)
-        fill(*given)
+    def noted(*arguments: Any) -> Any:
+        for places, others in cells(*arguments):
+            seen.append(others.size)
+            yield places, others
 
-    monkeypatch.setattr(clusters, "_fill", noted)
+    monkeypatch.setattr(clusters, "_cells", noted)
     rows = np.random.default_rng(1).permutation(400)[:250]
     found, distances = nearest_neighbours(values, rows, 5)
     assert max(seen) <= 50

@@ -142,9 +142,20 @@ def nearest_neighbours(
     neighbours = np.repeat(rows[:, None], count, axis=1)
     distances = np.full(neighbours.shape, 2.0, dtype=np.float32)
     for places, others in _cells(values, rows, seed):
+        at_hand = min(count, others.size - 1)
+        if at_hand < 1:
+            continue
+        last = np.minimum(np.arange(count), at_hand - 1)
         for start in range(0, places.size, BLOCK):
             block = places[start : start + BLOCK]
-            _fill(values, rows, block, others, neighbours, distances)
+            likeness = values[rows[block]] @ values[others].T
+            likeness[rows[block][:, None] == others[None]] = -np.inf
+            first = np.argpartition(-likeness, at_hand - 1, axis=1)[:, :at_hand]
+            order = np.argsort(-np.take_along_axis(likeness, first, axis=1), axis=1, kind="stable")
+            first = np.take_along_axis(first, order, axis=1)
+            away = np.sqrt(np.maximum(0, 2 - 2 * np.take_along_axis(likeness, first, axis=1)))
+            neighbours[block] = others[first][:, last]
+            distances[block] = away[:, last]
     return neighbours, distances
 
 
@@ -181,25 +192,3 @@ def small_clusters(values: np.ndarray, cluster: np.ndarray, most: int) -> np.nda
         count += 1
         large += [part for part in (np.setdiff1d(members, upper), upper) if part.size > most]
     return small
-
-
-def _fill(
-    values: np.ndarray,
-    rows: np.ndarray,
-    block: np.ndarray,
-    others: np.ndarray,
-    neighbours: np.ndarray,
-    distances: np.ndarray,
-) -> None:
-    likeness = values[rows[block]] @ values[others].T
-    likeness[rows[block][:, None] == others[None]] = -np.inf
-    count = min(neighbours.shape[1], others.size - 1)
-    if count < 1:
-        return
-    first = np.argpartition(-likeness, count - 1, axis=1)[:, :count]
-    order = np.argsort(-np.take_along_axis(likeness, first, axis=1), axis=1, kind="stable")
-    first = np.take_along_axis(first, order, axis=1)
-    away = np.sqrt(np.maximum(0, 2 - 2 * np.take_along_axis(likeness, first, axis=1)))
-    last = np.minimum(np.arange(neighbours.shape[1]), count - 1)
-    neighbours[block] = others[first][:, last]
-    distances[block] = away[:, last]
