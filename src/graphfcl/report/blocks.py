@@ -316,34 +316,25 @@ def collect(folder: str | Path) -> Findings:
     embeddings, failures = [], []
     for grid in grids:
         order, forms = list(dict.fromkeys(cell.row for cell in grid.cells)), _other_forms(grid)
-        finished: dict[str, tuple[Cell, dict[str, Any], dict[str, dict[int, dict[str, Any]]]]] = {}
-        unfinished: dict[str, list[tuple[Cell, str | None]]] = {}
+        places: dict[str, list[Cell]] = {}
         for cell in grid.cells:
-            result = read(cell)
-            place = f"{cell.dataset} {sorted(cell.rules.items())}"
-            if result is None:
-                error = store.error(cell)
-                unfinished.setdefault(place, []).append((cell, error))
-                if error is not None:
-                    failures.append((grid, cell, error))
-                continue
-            if result.get("embedding"):
-                embeddings.append((cell, result))
-            _, _, rows = finished.setdefault(place, (cell, result, {}))
-            rows.setdefault(cell.row, {})[cell.seed] = result
-        for place, (first, result, rows) in finished.items():
-            left = unfinished.get(place, [])
-            blocks.append(
-                Block(
-                    grid,
-                    result["dataset"],
-                    result["protocol"],
-                    tuple(Row(name, dict(sorted(rows[name].items())), name in forms) for name in order if name in rows),
-                    tuple((cell.row, cell.seed, error) for cell, error in left if error is not None),
-                    sum(error is None for _, error in left),
-                    first.dataset,
-                )
-            )
+            places.setdefault(f"{cell.dataset} {sorted(cell.rules.items())}", []).append(cell)
+        for cells in places.values():
+            results = [(cell, read(cell)) for cell in cells]
+            finished = [(cell, result) for cell, result in results if result is not None]
+            errors = [(cell, store.error(cell)) for cell, result in results if result is None]
+            failed = [(cell, error) for cell, error in errors if error is not None]
+            failures += [(grid, cell, error) for cell, error in failed]
+            embeddings += [(cell, result) for cell, result in finished if result.get("embedding")]
+            by_row: dict[str, dict[int, dict[str, Any]]] = {}
+            for cell, result in sorted(finished, key=lambda pair: pair[0].seed):
+                by_row.setdefault(cell.row, {})[cell.seed] = result
+            if finished:
+                first, result = finished[0]
+                rows = tuple(Row(name, by_row[name], name in forms) for name in order if name in by_row)
+                faults = tuple((cell.row, cell.seed, error) for cell, error in failed)
+                shown = (grid, result["dataset"], result["protocol"], rows, faults)
+                blocks.append(Block(*shown, missing=len(errors) - len(failed), dataset_path=first.dataset))
     return Findings(Path(folder), tuple(grids), tuple(blocks), tuple(embeddings), tuple(failures))
 
 

@@ -15,7 +15,6 @@ Several draws of validation sessions may stand side by side in one table: column
 one pass over the edges serves all draws.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -26,7 +25,6 @@ from graphfcl.methods.anchor.frame import Anchors, directions_of, logits_of
 from graphfcl.methods.anchor.head import shared_out
 from graphfcl.methods.anchor.settings import AnchorSettings, Neighbourhood
 from graphfcl.methods.blocks import NodeTables, RowBlock, Table
-from graphfcl.methods.blocks.interface import RowMap
 from graphfcl.methods.learner import Tensors
 
 PRIOR_LINKS = 50.0  # κ: links that the usual proportions count for
@@ -118,10 +116,12 @@ def with_neighbours(
 
     before: the posteriors from which links are counted first, if there are any. last_use: of the logits.
     """
+    width, read = logits.columns, {"logits": logits}
     if not how.links > 0:
-        first = _by_row(tables, "posterior", _softmax, {"logits": logits}, draws, ("logits",) * last_use)
+        done = ("logits",) * last_use
+        first = tables.table("posterior", _softmax, width, tables=read, last_use=done, draws=draws)
         return tables.smoothed(first, how.smoothing, how.smoothing_steps, last_use=True)
-    posterior = _by_row(tables, "posterior", _softmax, {"logits": logits}, draws) if before is None else before
+    posterior = tables.table("posterior", _softmax, width, tables=read, draws=draws) if before is None else before
     for iteration in range(LINK_ITERATIONS):
         near = tables.linked(posterior)
         ratios = [link_ratios(part) for part in _diagonal(links_between(tables, posterior, near), draws)]
@@ -129,10 +129,12 @@ def with_neighbours(
             posterior.remove()
         done = ("near", "logits") if last_use and iteration + 1 == LINK_ITERATIONS else ("near",)
         read, tensors = {"logits": logits, "near": near}, {"ratios": torch.block_diag(*ratios)}
-        posterior = _by_row(tables, "linked", _with_links, read, draws, done, tensors, weight=how.links)
+        values: dict[str, Any] = {"last_use": done, "draws": draws, "weight": how.links}
+        posterior = tables.table("linked", _with_links, width, tables=read, tensors=tensors, **values)
         if how.smoothing > 0:
             smooth = tables.smoothed(posterior, how.smoothing, how.smoothing_steps, last_use=True)
-            posterior = _by_row(tables, "normalised", _normalised, {"posterior": smooth}, draws, ("posterior",))
+            read, done = {"posterior": smooth}, ("posterior",)
+            posterior = tables.table("normalised", _normalised, width, tables=read, last_use=done, draws=draws)
     return posterior
 
 
@@ -176,20 +178,6 @@ def _diagonal(links: torch.Tensor, draws: int) -> list[torch.Tensor]:
     """The (C, C) parts of (draws · C, draws · C) within the draws."""
     size = len(links) // draws
     return [links[at : at + size, at : at + size] for at in range(0, len(links), size)]
-
-
-def _by_row(
-    tables: NodeTables,
-    phase: str,
-    function: RowMap,
-    read: Mapping[str, Table],
-    draws: int,
-    last_use: tuple[str, ...] = (),
-    tensors: Tensors | None = None,
-    **values: Any,
-) -> Table:
-    columns, options = next(iter(read.values())).columns, {"last_use": last_use, "draws": draws, **values}
-    return tables.table(phase, function, columns, tables=read, tensors=tensors, **options)
 
 
 # Functions of a block of rows

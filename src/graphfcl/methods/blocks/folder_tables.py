@@ -34,6 +34,9 @@ from graphfcl.methods.shared.untrained_features import WIDEST, leading_vectors_f
 from graphfcl.nn import GraphInputs
 from graphfcl.runtime.resources import Need
 
+Make = Callable[[int], None]  # computes so many columns of a table
+Tables = tuple[AnyTable, ...]
+
 
 class FolderTables(NodeTables):
     """The tables of one visible graph on disk."""
@@ -202,13 +205,7 @@ class FolderTables(NodeTables):
     def _shown(self) -> FolderTable | None:
         return None if self.visible.mask is None else FolderTable(self.by_row.scales, 1)
 
-    def _planned(
-        self,
-        stored: StoredTable,
-        make: Callable[[int], None],
-        behind: tuple[AnyTable, ...],
-        last_use: tuple[AnyTable, ...],
-    ) -> FolderTable:
+    def _planned(self, stored: StoredTable, make: Make, behind: Tables, last_use: Tables) -> FolderTable:
         """A table after which some others are removed; one of the same content as it stays."""
         done = [table for table in last_use if table.folders()[:1] != [stored.folder]]
 
