@@ -59,10 +59,10 @@ def test_no_cluster_is_too_large(kind: str) -> None:
         values[:] = 1
     if kind == "one heap":
         values[:450] /= 1000
-    found = small_clusters(values, np.repeat([0, 1], [440, 60]), 100)
-    assert np.bincount(found).max() <= 100
-    assert np.bincount(found).min() >= 50
-    assert set(found[:440].tolist()).isdisjoint(found[440:].tolist())
+    actual = small_clusters(values, np.repeat([0, 1], [440, 60]), 100)
+    assert np.bincount(actual).max() <= 100
+    assert np.bincount(actual).min() >= 50
+    assert set(actual[:440].tolist()).isdisjoint(actual[440:].tolist())
 
 
 def test_neighbours_of_many_are_looked_for_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -81,12 +81,12 @@ def test_neighbours_of_many_are_looked_for_in_parts(monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(clusters, "_cells", noted)
     rows = np.random.default_rng(1).permutation(400)[:250]
-    found, distances = nearest_neighbours(values, rows, 5)
+    actual, distances = nearest_neighbours(values, rows, 5)
     assert max(seen) <= 50
-    assert (found != rows[:, None]).all()
+    assert (actual != rows[:, None]).all()
     assert (distances[rows < 300] < 1e-3).mean() > 0.95
     for place in range(250):
-        likeness = [float(values[rows[place]] @ values[each]) for each in found[place]]
+        likeness = [float(values[rows[place]] @ values[each]) for each in actual[place]]
         np.testing.assert_allclose(distances[place], np.sqrt(np.maximum(0, 2 - 2 * np.array(likeness))), atol=1e-3)
 
 

@@ -13,13 +13,13 @@ from tests.active.states import heaps, make_state
 def test_neighbours_are_those_of_a_plain_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     values = unit_rows(np.random.default_rng(0).normal(size=(60, 5)).astype(np.float32))
     rows = np.array([3, 17, 59])
-    found, distances = nearest_neighbours(values, rows, 4)
+    actual, distances = nearest_neighbours(values, rows, 4)
     for place, row in enumerate(rows):
         others = sorted((float(np.linalg.norm(values[row] - values[o])), o) for o in range(60) if o != row)[:4]
-        assert found[place].tolist() == [o for _, o in others]
+        assert actual[place].tolist() == [o for _, o in others]
         np.testing.assert_allclose(distances[place], [away for away, _ in others], atol=1e-3)
     monkeypatch.setattr(clusters, "BLOCK", 2)
-    assert nearest_neighbours(values, rows, 4)[0].tolist() == found.tolist()
+    assert nearest_neighbours(values, rows, 4)[0].tolist() == actual.tolist()
 
 
 def test_many_nodes_look_inside_their_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -28,8 +28,8 @@ def test_many_nodes_look_inside_their_cluster(monkeypatch: pytest.MonkeyPatch) -
     values = unit_rows((np.eye(4)[of] * 5 + random.normal(size=(120, 4)) * 0.1).astype(np.float32))
     monkeypatch.setattr(clusters, "WHOLE", 50)
     monkeypatch.setattr(clusters, "CLUSTER", 30)
-    found, _ = nearest_neighbours(values, np.arange(120), 6)
-    assert (of[found] == of[:, None]).all()
+    actual, _ = nearest_neighbours(values, np.arange(120), 6)
+    assert (of[actual] == of[:, None]).all()
     lonely, away = nearest_neighbours(unit_rows(np.ones((1, 2), dtype=np.float32)), np.array([0]), 3)
     assert (lonely.tolist(), away.tolist()) == ([[0, 0, 0]], [[2, 2, 2]])
 

@@ -58,18 +58,18 @@ def test_purity_is_the_share_of_the_largest_class() -> None:
 
 def test_the_heaps_are_found_and_the_loose_nodes_are_left() -> None:
     crowd, of = crowd_of((40, 30, 25), 0.4, loose=120)
-    found = tight_groups(crowd, PurityModel.usual(), 5)
-    first = found[:3]
+    actual = tight_groups(crowd, PurityModel.usual(), 5)
+    first = actual[:3]
     assert sorted(int(of[each.rows[0]]) for each in first) == [0, 1, 2]
     for each in first:
         assert purity(of[each.rows][None])[0] > 0.95
         assert each.rows.size >= CORES[0]
         assert (of[each.rows] >= 0).mean() > 0.95
-    rows = np.concatenate([each.rows for each in found])
+    rows = np.concatenate([each.rows for each in actual])
     assert rows.size == np.unique(rows).size
     assert rows.size < 0.8 * len(crowd)
     fewer = tight_groups(crowd, PurityModel.usual(), 2)
-    assert [each.rows.tolist() for each in fewer] == [each.rows.tolist() for each in found[:2]]
+    assert [each.rows.tolist() for each in fewer] == [each.rows.tolist() for each in actual[:2]]
 
 
 def test_a_looser_heap_comes_later_and_is_less_sure() -> None:
@@ -113,9 +113,9 @@ def test_too_few_nodes_have_no_group(size: int) -> None:
 def test_nodes_that_are_all_the_same_make_one_group() -> None:
     size = 60
     crowd = Crowd(unit_rows(np.ones((size, 3))), sparse.csr_array((size, size), dtype=np.float32), np.zeros(size))
-    found = tight_groups(crowd, PurityModel.usual(), 5)
-    assert len(found) >= 1
-    assert np.isfinite([each.estimated_purity for each in found]).all()
+    actual = tight_groups(crowd, PurityModel.usual(), 5)
+    assert len(actual) >= 1
+    assert np.isfinite([each.estimated_purity for each in actual]).all()
 
 
 def test_purity_is_learned_from_labelled_nodes() -> None:

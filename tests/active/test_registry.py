@@ -23,21 +23,21 @@ def _own_registry(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_our_own_have_titles_and_can_be_made() -> None:
     for name in STRATEGIES:
-        found = find_strategy(name)
-        assert found.title
-        assert not found.source
-        assert isinstance(found.make(), Strategy)
+        actual = find_strategy(name)
+        assert actual.title
+        assert not actual.source
+        assert isinstance(actual.make(), Strategy)
     assert find_strategy("typical").strategy is Typical
 
 
 def test_register_and_find() -> None:
     assert register_strategy(FirstRows) is FirstRows
     assert register_strategy(FirstRows) is FirstRows
-    found = find_strategy("first-rows")
-    assert found.strategy is FirstRows
-    assert found.title == "The first candidates"
-    assert found.source.startswith("tests.active.test_registry:FirstRows@")
-    assert find_strategy("tests.active.test_registry:FirstRows") == found
+    actual = find_strategy("first-rows")
+    assert actual.strategy is FirstRows
+    assert actual.title == "The first candidates"
+    assert actual.source.startswith("tests.active.test_registry:FirstRows@")
+    assert find_strategy("tests.active.test_registry:FirstRows") == actual
 
 
 def test_unknown_names() -> None:

@@ -12,8 +12,8 @@ NEED_A_MODEL = ("uncertain", "unknown")
 
 
 def named(name: str, given: ActiveLearningState) -> list[int]:
-    found = find_strategy(name).make().choose(given)
-    return [query.row for query in checked(found, given, name)]
+    actual = find_strategy(name).make().choose(given)
+    return [query.row for query in checked(actual, given, name)]
 
 
 def with_model(vectors: np.ndarray, budget: int, **changes: object) -> ActiveLearningState:

@@ -65,8 +65,8 @@ class Watched(Strategy):
 
     def choose(self, state: ActiveLearningState) -> list[Query]:
         self.seen.append(state)
-        found = find_strategy("random").make().choose(state)
-        return found[:1] if self.few else found
+        actual = find_strategy("random").make().choose(state)
+        return actual[:1] if self.few else actual
 
 
 def test_who_sees_what(stream: Stream) -> None:
@@ -116,7 +116,7 @@ def test_a_strategy_cannot_repeat_the_draw_of_node_numbers(stream: Stream) -> No
 def test_every_class_counts_and_one_never_found_counts_nothing(stream: Stream) -> None:
     learner = Nearest()
     evaluation = evaluate_active(learner, stream, Watched(few=True))
-    found = {stream.classes.index(name) for name in learner.classes_}
+    actual = {stream.classes.index(name) for name in learner.classes_}
     queries, visible = stream.queries(len(stream)), stream.visible_graph(0)
     scores = learner.scores(visible, queries.nodes)
     recalls = []
@@ -124,12 +124,12 @@ def test_every_class_counts_and_one_never_found_counts_nothing(stream: Stream) -
         mine = [row for row, label in enumerate(queries.labels.tolist()) if label == column]
         hits = [learner.classes_[int(scores[row].argmax())] == name for row in mine]
         recalls.append(sum(hits) / len(mine))
-        assert column in found or recalls[-1] == 0
+        assert column in actual or recalls[-1] == 0
     record = active_record(evaluation, stream)
     assert record.balanced[-1] == pytest.approx(np.mean(recalls))
     assert record.novel[-1] == pytest.approx(np.mean(recalls[5:]))
     assert record.labels.tolist() == list(range(len(stream) + 1))
-    assert record.classes_found[-1] == len(found) - 5 < record.classes == 4
+    assert record.classes_found[-1] == len(actual) - 5 < record.classes == 4
     assert evaluation.metrics.sessions[-1].balanced_accuracy == pytest.approx(np.mean(recalls))
 
 

@@ -82,8 +82,8 @@ def test_a_simple_learner_beats_chance_in_every_session(stream: Stream, track: A
     assert len(evaluation.confusions) == len(evaluation.seconds) == 3
     for session in evaluation.metrics.sessions:
         assert session.balanced_accuracy > 3 / session.classes
-    asked = evaluation.confusions[-1].sum()
-    assert asked == other.queries(2).nodes.size
+    queries = evaluation.confusions[-1].sum()
+    assert queries == other.queries(2).nodes.size
 
 
 def test_confusion_matrix_counts_every_query_of_every_class(stream: Stream) -> None:

@@ -35,13 +35,13 @@ def test_an_evaluation_that_has_not_begun_says_so() -> None:
 def test_a_table_of_arrow_has_every_measure() -> None:
     table = evaluation().to_arrow()
     assert table.column_names == ["session", "classes", *(metric.name for metric in session_metrics()), "seconds"]
-    found = table.to_pydict()
-    assert (found["session"], found["classes"], found["seconds"]) == ([0, 1], [2, 3], [1.5, 0.25])
-    assert found["balanced_accuracy"] == [balanced_accuracy(each) for each in evaluation().confusions]
-    assert found["novel"] == [None, 1.0]
-    asked = evaluation((np.array([4, 7, 9]),))
-    assert asked.to_arrow()["labels"].to_pylist() == [0, 3]
-    assert "labels" in str(asked)
+    actual = table.to_pydict()
+    assert (actual["session"], actual["classes"], actual["seconds"]) == ([0, 1], [2, 3], [1.5, 0.25])
+    assert actual["balanced_accuracy"] == [balanced_accuracy(each) for each in evaluation().confusions]
+    assert actual["novel"] == [None, 1.0]
+    active = evaluation((np.array([4, 7, 9]),))
+    assert active.to_arrow()["labels"].to_pylist() == [0, 3]
+    assert "labels" in str(active)
 
 
 def test_a_frame_of_pandas_is_the_same() -> None:

@@ -121,8 +121,8 @@ def test_a_strategy_that_was_edited_meanwhile_is_told(
     monkeypatch.setattr(registry.REGISTRY, "registered", {})
     register_strategy(Keeping)
     interrupted(job(stream, "keeping"), tmp_path, monkeypatch)
-    found = registry.REGISTRY.registered["keeping"]
-    registry.REGISTRY.registered["keeping"] = replace(found, source=found.source[:-16] + "0" * 16)
+    actual = registry.REGISTRY.registered["keeping"]
+    registry.REGISTRY.registered["keeping"] = replace(actual, source=actual.source[:-16] + "0" * 16)
     with pytest.raises(InputError, match="the code of its strategy was edited, so choose another --out"):
         run(job(stream, "keeping"), tmp_path, resume=True)
     with pytest.raises(InputError, match="repeat its options, or choose another --out"):
@@ -164,11 +164,11 @@ def test_a_cell_is_run_and_stored(tmp_path: Path) -> None:
     import pyarrow.parquet as pq
 
     cell = Cell(GRAPH, "sgc-ridge", 1, rules={**RULES, "track": "active"}, strategy="of-each-class")
-    found = run_cell(cell, device="cpu", encoders=tmp_path / "encoders", data_dir=None)
-    assert found["needs_oracle"]
+    actual = run_cell(cell, device="cpu", encoders=tmp_path / "encoders", data_dir=None)
+    assert actual["needs_oracle"]
     store = CellStore(tmp_path)
-    store.save(cell, found)
-    assert (store.read(cell) or {})["labelled_nodes"] == found["labelled_nodes"]
+    store.save(cell, actual)
+    assert (store.read(cell) or {})["labelled_nodes"] == actual["labelled_nodes"]
     table = pq.read_table(store.path(cell))
     assert table.column("labels").to_pylist() == [0, 6, 12]
     assert set(table.column("strategy").to_pylist()) == {"of-each-class"}

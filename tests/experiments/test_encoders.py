@@ -90,8 +90,8 @@ def _ask(folder: Path, ready: Any) -> None:
 
     stream = small_stream()
     ready.wait()
-    found = EncoderFolder(folder / "store", stream).get({"a": 1}, compute)
-    assert found["value"].tolist() == [1, 1, 1]
+    actual = EncoderFolder(folder / "store", stream).get({"a": 1}, compute)
+    assert actual["value"].tolist() == [1, 1, 1]
 
 
 def test_processes_that_ask_at_once_compute_an_encoder_once(tmp_path: Path) -> None:

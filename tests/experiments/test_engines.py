@@ -149,9 +149,9 @@ def _save(folder: Path, number: int, ready: Any) -> None:
     read = grid_module._read_grid
 
     def read_and_wait(path: Path) -> Grid:
-        found = read(path)
+        actual = read(path)
         time.sleep(0.2)
-        return found
+        return actual
 
     grid_module._read_grid = read_and_wait
     cells = tuple(Cell("debian", "cec", seed) for seed in range(10 * number, 10 * number + 10))
@@ -171,9 +171,9 @@ def test_processes_that_save_a_grid_at_once_lose_nothing(tmp_path: Path) -> None
     for process in processes:
         process.join(60)
     assert [process.exitcode for process in processes] == [0] * count
-    (found,) = load_grids(tmp_path)
-    assert sorted(cell.seed for cell in found.cells) == [*range(10 * count), 99]
-    assert sorted(found.command.splitlines()) == [*(f"command {number}" for number in range(count)), "command before"]
+    (actual,) = load_grids(tmp_path)
+    assert sorted(cell.seed for cell in actual.cells) == [*range(10 * count), 99]
+    assert sorted(actual.command.splitlines()) == [*(f"command {number}" for number in range(count)), "command before"]
 
 
 def test_a_grid_on_a_file_system_without_locks_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -44,12 +44,12 @@ def grid_of(seeds: int = 2, **settings: Any) -> Grid:
 def table(folder: Path, grid: Grid) -> dict[str, Any]:
     """What the cells say, without time and memory."""
     store = CellStore(folder)
-    found = {}
+    actual = {}
     for cell in grid.cells:
         result = store.read(cell)
         assert result is not None, store.error(cell)
-        found[cell.key] = (result["confusion_matrices"], result["chosen"], result["average"])
-    return found
+        actual[cell.key] = (result["confusion_matrices"], result["chosen"], result["average"])
+    return actual
 
 
 @pytest.fixture(scope="module")
@@ -251,11 +251,11 @@ def test_every_byte_of_a_cell_is_guarded(tmp_path: Path, unbroken: tuple[Path, G
 def test_the_folder_is_one_table(unbroken: tuple[Path, Grid]) -> None:
     import pyarrow.parquet as pq
 
-    found = pq.read_table(unbroken[0] / "cells")
-    assert found.num_rows == 8 * 4
-    assert set(found["method"].to_pylist()) == {"proto-gcn", "finetune"}
-    assert all(0 <= value <= 1 for value in found["balanced_accuracy"].to_pylist())
-    assert found["novel"].null_count == 8, "there is no novel class at session 0"
+    actual = pq.read_table(unbroken[0] / "cells")
+    assert actual.num_rows == 8 * 4
+    assert set(actual["method"].to_pylist()) == {"proto-gcn", "finetune"}
+    assert all(0 <= value <= 1 for value in actual["balanced_accuracy"].to_pylist())
+    assert actual["novel"].null_count == 8, "there is no novel class at session 0"
 
 
 def test_a_packed_folder_has_one_file_per_grid(tmp_path: Path, unbroken: tuple[Path, Grid]) -> None:
@@ -300,9 +300,9 @@ def test_a_grid_that_grows_keeps_what_it_had(tmp_path: Path) -> None:
     Grid("table2", "table2", first.cells, "one").save(tmp_path)
     Grid("table2", "table2", second.cells, "two").save(tmp_path)
     Grid("table2", "table2", first.cells[:1], "one").save(tmp_path)
-    (found,) = load_grids(tmp_path)
-    assert {cell.key for cell in found.cells} == {cell.key for cell in (*first.cells, *second.cells)}
-    assert found.command.splitlines() == ["one", "two"]
+    (actual,) = load_grids(tmp_path)
+    assert {cell.key for cell in actual.cells} == {cell.key for cell in (*first.cells, *second.cells)}
+    assert actual.command.splitlines() == ["one", "two"]
     with pytest.raises(InputError, match="another name"):
         Grid("table2", "grid", first.cells).save(tmp_path)
 
@@ -347,8 +347,8 @@ class DiesOf:
 
 
 def test_grids_are_remembered(unbroken: tuple[Path, Grid], tmp_path: Path) -> None:
-    (found,) = load_grids(unbroken[0])
-    assert found == unbroken[1]
+    (actual,) = load_grids(unbroken[0])
+    assert actual == unbroken[1]
     with pytest.raises(InputError, match="holds no grid"):
         load_grids(tmp_path)
     (tmp_path / "grids").mkdir()

@@ -74,16 +74,16 @@ def test_the_result_holds_what_was_found(unbroken: tuple[dict[str, Any], Path]) 
 
 
 def test_memory_on_a_gpu_counts_from_the_start_of_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The card is faked: what is asked of torch, and when."""
-    asked: list[str] = []
-    monkeypatch.setattr("torch.cuda.init", lambda: asked.append("init"))
-    monkeypatch.setattr("torch.cuda.reset_peak_memory_stats", lambda device: asked.append(f"forget {device}"))
+    """The card is faked: what is called of torch, and when."""
+    calls: list[str] = []
+    monkeypatch.setattr("torch.cuda.init", lambda: calls.append("init"))
+    monkeypatch.setattr("torch.cuda.reset_peak_memory_stats", lambda device: calls.append(f"forget {device}"))
     monkeypatch.setattr("torch.cuda.max_memory_allocated", lambda device: 3 * 2**20 if device == "cuda" else 0)
     forget_peaks("cpu")
     assert peak_gpu_memory_mb("cpu") is None
-    assert asked == []
+    assert calls == []
     forget_peaks("cuda")
-    assert asked == ["init", "forget cuda"]
+    assert calls == ["init", "forget cuda"]
     assert peak_gpu_memory_mb("cuda") == 3
 
 

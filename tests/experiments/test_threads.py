@@ -17,7 +17,7 @@ THREADS_OF_USERS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"
 needs_two_cores = pytest.mark.skipif(usable_cores() < 2, reason="with one core every library starts one thread anyway")
 
 
-class TellsThreads:
+class WritesThreads:
     """A process of a grid that writes how many threads its libraries start, instead of running its cell."""
 
     def __init__(self, place: Path) -> None:
@@ -34,12 +34,12 @@ class TellsThreads:
         from threadpoolctl import threadpool_info
 
         assert [pyarrow.parquet, sklearn.manifold], "all that a cell may load"
-        found = {
+        actual = {
             "torch": torch.get_num_threads(),
             "between": torch.get_num_interop_threads(),
             "pools": [(pool["prefix"], pool["user_api"], pool["num_threads"]) for pool in threadpool_info()],
         }
-        self.place.write_text(json.dumps(found))
+        self.place.write_text(json.dumps(actual))
         store.fail(cell, "it only looked")
 
 
@@ -52,16 +52,16 @@ def _own_fork_server() -> Iterator[None]:
 
 
 @pytest.fixture
-def told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Runs a grid of one cell in a process of its own, and gives what that one told."""
-    monkeypatch.setattr(running, "take_cells", TellsThreads(tmp_path / "told.json"))
+def threads_of_a_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Runs a grid of one cell in a process of its own, and returns what it wrote."""
+    monkeypatch.setattr(running, "take_cells", WritesThreads(tmp_path / "threads.json"))
     for name in THREADS_OF_USERS:
         monkeypatch.delenv(name, raising=False)
 
     def tell(**options: Any) -> dict[str, Any]:
         status = run_grid(Grid("one", "grid", (Cell(GRAPH, "proto-gcn", 0),)), tmp_path / "grid", **options)
         assert status.failed == 1
-        return json.loads((tmp_path / "told.json").read_text())
+        return json.loads((tmp_path / "threads.json").read_text())
 
     return tell
 
@@ -69,35 +69,37 @@ def told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 @needs_two_cores
 @pytest.mark.usefixtures("_own_fork_server")
 @pytest.mark.parametrize("start_method", [pytest.param("spawn", marks=pytest.mark.long), "forkserver"])
-def test_no_library_starts_more_threads_than_the_limit(told: Any, start_method: str) -> None:
-    found = told(threads=1, start_method=start_method)
-    assert found["torch"] == found["between"] == 1
-    assert {api for _, api, _ in found["pools"]} == {"blas", "openmp"}, "both kinds are loaded"
-    assert {count for _, _, count in found["pools"]} == {1}, found["pools"]
+def test_no_library_starts_more_threads_than_the_limit(threads_of_a_process: Any, start_method: str) -> None:
+    actual = threads_of_a_process(threads=1, start_method=start_method)
+    assert actual["torch"] == actual["between"] == 1
+    assert {api for _, api, _ in actual["pools"]} == {"blas", "openmp"}, "both kinds are loaded"
+    assert {count for _, _, count in actual["pools"]} == {1}, actual["pools"]
 
 
 @pytest.mark.long
 @needs_two_cores
-def test_what_the_environment_allows_is_not_raised(told: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_the_environment_allows_is_not_raised(threads_of_a_process: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
-    found = told(threads=2)
-    assert found["torch"] == 1
-    assert {count for _, _, count in found["pools"]} == {1}, found["pools"]
+    actual = threads_of_a_process(threads=2)
+    assert actual["torch"] == 1
+    assert {count for _, _, count in actual["pools"]} == {1}, actual["pools"]
 
 
 @pytest.mark.long
 @needs_two_cores
-def test_one_library_s_limit_in_the_environment_is_its_own(told: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_library_s_limit_in_the_environment_is_its_own(
+    threads_of_a_process: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("OPENBLAS_NUM_THREADS", "1")
-    found = told(threads=2)
-    assert found["torch"] == 2
-    assert {count for prefix, _, count in found["pools"] if "openblas" in prefix} == {1}, found["pools"]
+    actual = threads_of_a_process(threads=2)
+    assert actual["torch"] == 2
+    assert {count for prefix, _, count in actual["pools"] if "openblas" in prefix} == {1}, actual["pools"]
 
 
 @pytest.mark.long
-def test_processes_share_the_usable_cores(told: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_processes_share_the_usable_cores(threads_of_a_process: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(running, "usable_cores", lambda: 7)
-    assert told(jobs=3)["torch"] == 2
+    assert threads_of_a_process(jobs=3)["torch"] == 2
 
 
 @pytest.mark.parametrize(("cores", "jobs", "expected"), [(16, 14, 1), (16, 4, 4), (2, 8, 1), (1, 1, 1)])

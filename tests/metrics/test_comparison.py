@@ -41,19 +41,19 @@ def corrected_test(first: list[float], second: list[float], ratio: float) -> tup
 @given(FIGURES, RATIOS)
 def test_differences_are_tested_with_the_correction_for_resampling(pairs: Pairs, ratio: float) -> None:
     first, second = columns(pairs)
-    found = paired_difference(first, second, ratio)
+    actual = paired_difference(first, second, ratio)
     mean, half_width, p_value = corrected_test(first, second, ratio)
-    assert found.count == len(pairs)
-    assert found.mean == pytest.approx(mean, abs=1e-9)
-    assert found.interval == pytest.approx(half_width, rel=1e-6)
-    assert found.p_value == pytest.approx(p_value, abs=1e-9)
+    assert actual.count == len(pairs)
+    assert actual.mean == pytest.approx(mean, abs=1e-9)
+    assert actual.interval == pytest.approx(half_width, rel=1e-6)
+    assert actual.p_value == pytest.approx(p_value, abs=1e-9)
 
 
 def test_a_difference_computed_by_hand() -> None:
     """d = 1, 2, 3, 4, 5: mean 3, s² 2.5, error √(2.5 · 8/15) = √(4/3)."""
-    found = paired_difference([1.0, 2.0, 3.0, 4.0, 5.0], [0.0] * 5, 1 / 3)
-    assert found.interval == pytest.approx(2.7764451 * math.sqrt(4 / 3))
-    assert found.p_value == pytest.approx(2 * stats.t.sf(3 / math.sqrt(4 / 3), 4))
+    actual = paired_difference([1.0, 2.0, 3.0, 4.0, 5.0], [0.0] * 5, 1 / 3)
+    assert actual.interval == pytest.approx(2.7764451 * math.sqrt(4 / 3))
+    assert actual.p_value == pytest.approx(2 * stats.t.sf(3 / math.sqrt(4 / 3), 4))
 
 
 @given(FIGURES)
@@ -67,21 +67,21 @@ def test_swapping_the_sides_turns_the_sign_only(pairs: Pairs) -> None:
 @given(FIGURES, RATIOS)
 def test_the_correction_widens_student_s_interval_and_never_lowers_p(pairs: Pairs, ratio: float) -> None:
     first, second = columns(pairs)
-    found = paired_difference(first, second, ratio)
+    actual = paired_difference(first, second, ratio)
     plain = summarise_seeds(np.subtract(first, second)).interval
     assert plain is not None
-    assert found.interval == pytest.approx(math.sqrt(1 + len(pairs) * ratio) * plain, rel=1e-9)
-    assert found.p_value is not None
-    assert found.p_value >= float(stats.ttest_rel(first, second).pvalue) - 1e-12, "but for rounding"
+    assert actual.interval == pytest.approx(math.sqrt(1 + len(pairs) * ratio) * plain, rel=1e-9)
+    assert actual.p_value is not None
+    assert actual.p_value >= float(stats.ttest_rel(first, second).pvalue) - 1e-12, "but for rounding"
 
 
 @given(FEW)
 def test_few_seeds_are_not_tested(pairs: Pairs) -> None:
     assert len(pairs) < FEWEST_SEEDS == 5
     first, second = zip(*pairs, strict=True)
-    found = paired_difference(first, second, 0.7)
-    assert found.mean == pytest.approx(sum(a - b for a, b in pairs) / len(pairs), abs=1e-9)
-    assert (found.count, found.interval, found.p_value) == (len(pairs), None, None)
+    actual = paired_difference(first, second, 0.7)
+    assert actual.mean == pytest.approx(sum(a - b for a, b in pairs) / len(pairs), abs=1e-9)
+    assert (actual.count, actual.interval, actual.p_value) == (len(pairs), None, None)
 
 
 def test_equal_and_constant_differences() -> None:

@@ -27,13 +27,13 @@ def test_the_stored_p_values_are_those_of_the_test(rows: list[dict[str, str]]) -
 
 
 def test_the_ratio_of_the_streams_keeps_the_level_and_student_does_not(rows: list[dict[str, str]]) -> None:
-    found = rates(rows)
-    assert found["views"]["stream"] <= 0.05 < found["views"]["none"]
+    actual = rates(rows)
+    assert actual["views"]["stream"] <= 0.05 < actual["views"]["none"]
 
 
 def test_the_benchmark_compares_learners_on_the_same_splits() -> None:
-    found = one_graph(0)
-    assert [row["null"] for row in found] == list(NULLS)
-    for row in found:
+    actual = one_graph(0)
+    assert [row["null"] for row in actual] == list(NULLS)
+    for row in actual:
         assert 0.5 < row["ratio"] < 1
         assert float(row["p_none"]) <= float(row["p_third"]) <= float(row["p_stream"])

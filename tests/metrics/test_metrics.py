@@ -46,8 +46,8 @@ def test_one_session_against_scikit_learn(seed: int) -> None:
 def mean_recall(labels: np.ndarray, predictions: np.ndarray, classes: list[int]) -> float:
     recalls = []
     for number in classes:
-        found = [p == y for y, p in zip(labels.tolist(), predictions.tolist(), strict=True) if y == number]
-        recalls.append(sum(found) / len(found))
+        actual = [p == y for y, p in zip(labels.tolist(), predictions.tolist(), strict=True) if y == number]
+        recalls.append(sum(actual) / len(actual))
     return sum(recalls) / len(recalls)
 
 

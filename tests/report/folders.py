@@ -51,9 +51,9 @@ def stored_result(folder: Path) -> dict[str, Any]:
 
 def store(folder: Path, name: str, kind: str, results: Iterable[tuple[Cell, dict[str, Any] | None]]) -> None:
     """A grid of these cells; one without a result has not run."""
-    found = list(results)
-    Grid(name, kind, tuple(cell for cell, _ in found), f"graphfcl bench {name}").save(folder)
-    for cell, result in found:
+    actual = list(results)
+    Grid(name, kind, tuple(cell for cell, _ in actual), f"graphfcl bench {name}").save(folder)
+    for cell, result in actual:
         if result is not None:
             CellStore(folder).save(cell, result)
 
@@ -61,12 +61,12 @@ def store(folder: Path, name: str, kind: str, results: Iterable[tuple[Cell, dict
 def printed_tables(folder: Path) -> dict[str, tuple[list[list[str]], str]]:
     """Title → cells of the rows of a Markdown table, and the notes below it."""
     parts = re.split(r"^### ", (folder / "tables.md").read_text(), flags=re.MULTILINE)[1:]
-    found = {}
+    actual = {}
     for part in parts:
         title, *lines = part.splitlines()
         rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("|")]
-        found[title] = (rows[2:], "\n".join(line for line in lines if line and not line.startswith("|")))
-    return found
+        actual[title] = (rows[2:], "\n".join(line for line in lines if line and not line.startswith("|")))
+    return actual
 
 
 def show(browser: Any, folder: Path, width: int, scheme: str = "light", address: str = "") -> None:

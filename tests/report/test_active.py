@@ -29,7 +29,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_table_has_mean_and_interval_and_marks_the_oracle(folder: Path) -> None:
-    rows, notes = next(found for title, found in printed_tables(folder).items() if title.endswith(": labels"))
+    rows, notes = next(actual for title, actual in printed_tables(folder).items() if title.endswith(": labels"))
     assert [row[0] for row in rows] == ["sgc-ridge, random", "sgc-ridge, auto", "sgc-ridge, of-each-class¶"]
     store = CellStore(folder)
     grid = collect(folder).grids[0]

@@ -22,13 +22,13 @@ SESSIONS = 41
 
 def result(template: dict[str, Any], dataset: str, level: float, sessions: int = 0) -> dict[str, Any]:
     """A result with this level of accuracy; with other sessions than the template's where a number is given."""
-    found = copy.deepcopy(template) | {"dataset": dataset, "average": level, "pd": 0.9 - level}
+    actual = copy.deepcopy(template) | {"dataset": dataset, "average": level, "pd": 0.9 - level}
     if sessions:
-        found["sessions"] = [{**template["sessions"][-1], "session": number} for number in range(sessions)]
-        found["matrix"] = [[0.5 if j <= t else None for j in range(sessions)] for t in range(sessions)]
-    for number, session in enumerate(found["sessions"]):
+        actual["sessions"] = [{**template["sessions"][-1], "session": number} for number in range(sessions)]
+        actual["matrix"] = [[0.5 if j <= t else None for j in range(sessions)] for t in range(sessions)]
+    for number, session in enumerate(actual["sessions"]):
         session["balanced_accuracy"] = level - 0.001 * number
-    return found
+    return actual
 
 
 @pytest.fixture(scope="module")
@@ -38,9 +38,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     template = stored_result(place / "template")
 
     def one(dataset: str, method: str, level: float, sessions: int = 0, **rules: int) -> tuple[Cell, dict[str, Any]]:
-        found = result(template, dataset, level, sessions)
-        protocol = {**found["protocol"], **rules}
-        return Cell(f"{GRAPH},{dataset}", method, 0, rules={**RULES, **rules}), found | {"protocol": protocol}
+        actual = result(template, dataset, level, sessions)
+        protocol = {**actual["protocol"], **rules}
+        return Cell(f"{GRAPH},{dataset}", method, 0, rules={**RULES, **rules}), actual | {"protocol": protocol}
 
     store(place, "a-few", "grid", [one("here", name, LEVELS[name]) for name in ("my-own", "anchor")])
     here = [one("here", name, level) for name, level in LEVELS.items()]
@@ -159,20 +159,20 @@ def test_a_method_has_one_colour_and_mark_everywhere(browser: Any, folder: Path,
     script = """return [...document.querySelectorAll("#table-results tbody tr")].map(row => [
         row.firstChild.textContent.replace(/[†‡§¶]/g, ""), getComputedStyle(row.querySelector(".line")).stroke,
         row.querySelector(".shape").outerHTML])"""
-    found: dict[str, set[tuple[str, str]]] = {}
+    actual: dict[str, set[tuple[str, str]]] = {}
     for tab in ("table2", "a-few", "forty"):
         show(browser, folder, 1280, scheme, address=f"#tab={tab}")
         rows = browser.execute_script(script)
         assert len({colour for _, colour, _ in rows}) == len(rows), "no two of a tab have the same"
         for name, colour, mark in rows:
-            found.setdefault(name, set()).add((colour, mark))
+            actual.setdefault(name, set()).add((colour, mark))
         ends = browser.execute_script(
             """return [...document.querySelectorAll("figure .name")].map(text => [text.textContent,
             getComputedStyle(text.parentNode.querySelector(".leader, .bar-of")).getPropertyValue("--own")])"""
         )
         assert len({(name, colour) for name, colour in ends}) == len({name for name, _ in ends})
-    assert found.keys() == LEVELS.keys()
-    assert all(len(looks) == 1 for looks in found.values())
+    assert actual.keys() == LEVELS.keys()
+    assert all(len(looks) == 1 for looks in actual.values())
 
 
 @pytest.mark.parametrize("width", WIDTHS)

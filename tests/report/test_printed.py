@@ -104,12 +104,12 @@ def test_they_stand_below_ours_under_the_protocol_paper(out: Path, dataset: str)
 
 
 def test_they_stand_nowhere_else(out: Path) -> None:
-    found = tables(out)
-    below = {title for title, rows in found.items() if any("printed" in row[0] for row in rows)}
+    actual = tables(out)
+    below = {title for title, rows in actual.items() if any("printed" in row[0] for row in rows)}
     assert below == {f"{dataset}, {rules}, paper, transductive, {VERSION}" for dataset, rules in RULES.items()}
     wanted = {f"{dataset}, {rules}, strict, transductive, {VERSION}" for dataset, rules in RULES.items()}
     wanted |= {f"{OTHER}, 3-way 5-shot, {name}, transductive, {VERSION}" for name in ("strict", "paper")}
-    assert wanted <= set(found), "those others are there"
+    assert wanted <= set(actual), "those others are there"
 
 
 def test_the_page_and_latex_have_them_too(out: Path) -> None:

@@ -129,12 +129,12 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 def report(folder: Path, template: dict[str, Any], seeds: dict[str, range]) -> tuple[dict[str, list[str]], str]:
     """The rows of the result table in tables.md, and its notes."""
-    found = []
+    actual = []
     for name, own in seeds.items():
         for seed in own:
             result = {**template, "average": FIGURES[name][seed], "uses_pool_labels": name == "joint"}
-            found.append((Cell(GRAPH, name, seed, rules=RULES), result))
-    store(folder, "table2", "table2", found)
+            actual.append((Cell(GRAPH, name, seed, rules=RULES), result))
+    store(folder, "table2", "table2", actual)
     write_page(folder)
     rows, notes = next(iter(printed_tables(folder).values()))
     return {row[0].strip("*"): row for row in rows}, notes
@@ -146,15 +146,15 @@ def test_tables_show_the_corrected_test(tmp_path: Path, template: dict[str, Any]
     others = {name: [100 * value for value in values] for name, values in FIGURES.items() if name != "hag-meta"}
     ratio = template["n_test"] / template["n_train"]
     assert ratio != pytest.approx(1 / 3, abs=0.1)
-    found = {name: corrected_test(reference, values, ratio) for name, values in others.items()}
-    smaller, larger = sorted((found["cec"][2], found["gpn"][2]))
+    actual = {name: corrected_test(reference, values, ratio) for name, values in others.items()}
+    smaller, larger = sorted((actual["cec"][2], actual["gpn"][2]))
     holm = {smaller: min(1.0, 2 * smaller), larger: max(larger, min(1.0, 2 * smaller))}
     for name in ("cec", "gpn"):
-        mean, half_width, p_value = found[name]
+        mean, half_width, p_value = actual[name]
         adjusted = holm[p_value]
         shown = "< 0.001" if adjusted < 0.001 else f"{adjusted:.3f}"
         assert rows[name][-3:-1] == [f"{mean:+.2f} ± {half_width:.2f}", shown]
-    mean, half_width, _ = found["joint"]
+    mean, half_width, _ = actual["joint"]
     assert rows["joint†"][-3:-1] == [f"{mean:+.2f} ± {half_width:.2f}", ""], "shown, but not tested"
     assert rows["hag-meta"][-3:-1] == ["", ""]
     assert "Nadeau and Bengio" in notes
@@ -215,11 +215,11 @@ def pair_test(
 
 def holm_by_steps(p_values: dict[Any, float]) -> dict[Any, float]:
     """Holm's correction: the smallest times the number of tests, the next times one less, never falling."""
-    found, highest = {}, 0.0
+    actual, highest = {}, 0.0
     for step, name in enumerate(sorted(p_values, key=lambda name: p_values[name])):
         highest = max(highest, min(1.0, (len(p_values) - step) * p_values[name]))
-        found[name] = highest
-    return found
+        actual[name] = highest
+    return actual
 
 
 def test_all_pairs_are_one_family_with_one_p_value_for_each_pair() -> None:
@@ -273,22 +273,22 @@ CLOSE = {
 
 def test_ahead_of_every_method_takes_every_raw_p_value() -> None:
     block = fake({**CLOSE, "joint": [0.95] * 5})
-    found = claims(block, "anchor")
-    assert list(found.comparisons) == ["cec", "gpn", "icarl", "tem", "teen"], "joint takes no part"
+    actual = claims(block, "anchor")
+    assert list(actual.comparisons) == ["cec", "gpn", "icarl", "tem", "teen"], "joint takes no part"
     _, _, p = pair_test(CLOSE, "anchor", "cec")
     assert 0.01 < p < 0.05
-    assert all(each.difference.p_value == pytest.approx(p) for each in found.comparisons.values())
-    assert found.ahead_of_every
+    assert all(each.difference.p_value == pytest.approx(p) for each in actual.comparisons.values())
+    assert actual.ahead_of_every
     assert block.winner == "anchor"
-    assert (found.ahead(holm=False), found.tied(holm=False)) == (tuple(found.comparisons), ())
-    assert (found.ahead(), found.tied()) == ((), tuple(found.comparisons)), "five times p is above 0.05"
+    assert (actual.ahead(holm=False), actual.tied(holm=False)) == (tuple(actual.comparisons), ())
+    assert (actual.ahead(), actual.tied()) == ((), tuple(actual.comparisons)), "five times p is above 0.05"
     one_more = fake({**CLOSE, "lpmc": [0.81, 0.76, 0.80, 0.77, 0.79]})
     assert not claims(one_more, "anchor").ahead_of_every, "one p of 0.05 or more, and there is no such claim"
     assert claims(one_more, "anchor").tied(holm=False) == ("lpmc",)
     assert one_more.winner is None
     four = fake({name: values[:4] for name, values in CLOSE.items()})
     assert not claims(four, "anchor").ahead_of_every
-    unshared = dataclasses.replace(found, untested=frozenset({"lpmc"}))
+    unshared = dataclasses.replace(actual, untested=frozenset({"lpmc"}))
     assert not unshared.ahead_of_every, "a method that shares no seed was not compared"
     assert claims(four, "anchor").tied(holm=False) == tuple(name for name in CLOSE if name != "anchor")
 
@@ -320,9 +320,9 @@ def test_the_ratio_is_the_mean_over_the_shared_seeds() -> None:
         Row(row.name, {s: {**r, "n_train": sizes[s][0], "n_test": sizes[s][1]} for s, r in row.results.items()})
         for row in block.rows
     ]
-    found = Block(block.grid, "debian", block.protocol, tuple(rows), (), 0).comparisons["cec"].difference
+    actual = Block(block.grid, "debian", block.protocol, tuple(rows), (), 0).comparisons["cec"].difference
     expected = pair_test(PAIRED, "hag-meta", "cec", 0.7)
-    assert (found.mean, found.interval, found.p_value) == pytest.approx(expected)
+    assert (actual.mean, actual.interval, actual.p_value) == pytest.approx(expected)
 
 
 def test_the_page_gets_figures_that_are_not_rounded(tmp_path: Path, template: dict[str, Any]) -> None:
@@ -350,8 +350,8 @@ def test_another_form_of_a_method_takes_no_part(tmp_path: Path, template: dict[s
         folder = tmp_path / kind
         store(folder, "some", kind, cells)
         write_page(folder)
-        found, notes = next(iter(printed_tables(folder).values()))
-        rows = {row[0].strip("*"): row for row in found}
+        actual, notes = next(iter(printed_tables(folder).values()))
+        rows = {row[0].strip("*"): row for row in actual}
         shown = rows["cec, wider" + mark]
         assert (shown[-2] == "") == bool(mark), "tested only where it is a row like any other"
         assert ("§ another form" in notes) == bool(mark)

@@ -107,10 +107,10 @@ def test_labels_are_spread(wanted: list[float]) -> None:
 
 
 def drawn(monkeypatch: pytest.MonkeyPatch, values: dict[str, list[float]], styles: dict[str, Style]) -> Any:
-    found = []
-    monkeypatch.setattr("graphfcl.report.figures.save_figure", lambda figure, _: found.append(figure))
+    actual = []
+    monkeypatch.setattr("graphfcl.report.figures.save_figure", lambda figure, _: actual.append(figure))
     curves_figure([fake(values)], Path("unused.png"), styles)
-    return found[0]
+    return actual[0]
 
 
 def test_a_picture_has_the_colours_and_marks(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,8 +25,8 @@ def test_many_values_are_found_where_one_is(
 ) -> None:
     ordered = np.array(sorted(values), dtype=np.int64)
     find = bisect_left if side == "left" else bisect_right
-    found = search_many(ordered, np.array(wanted, dtype=np.int64), side=side)
-    assert found.tolist() == [find(ordered.tolist(), value) for value in wanted]
+    actual = search_many(ordered, np.array(wanted, dtype=np.int64), side=side)
+    assert actual.tolist() == [find(ordered.tolist(), value) for value in wanted]
 
 
 def test_a_sealed_copy_is_equal_and_cannot_be_made_writable() -> None:

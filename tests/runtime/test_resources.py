@@ -51,14 +51,14 @@ def test_workers_of_this_machine_share_its_memory_whoever_starts_them(
 
 
 def test_rows_held_beside_waiting_workers_are_counted(tmp_path: Path) -> None:
-    found = []
+    actual = []
     for workers in (1, 2):
         tasks = Tasks(workers=workers)
-        with pytest.raises(InputError, match=r"--memory 1MB is too small: the head's training needs") as told:
+        with pytest.raises(InputError, match=r"--memory 1MB is too small: the head's training needs") as refused:
             Resources(tmp_path, 1 << 20, tasks).require(1000, Need(10**9, "the head's training", here=True))
-        found.append(parse_bytes(re.findall(r"needs ([\d.]+GB); give", str(told.value))[0], "--memory"))
-        Resources(tmp_path, found[-1], tasks).require(1000, Need(10**9, "the head's training", here=True))
-    assert found[1] > found[0]
+        actual.append(parse_bytes(re.findall(r"needs ([\d.]+GB); give", str(refused.value))[0], "--memory"))
+        Resources(tmp_path, actual[-1], tasks).require(1000, Need(10**9, "the head's training", here=True))
+    assert actual[1] > actual[0]
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -70,9 +70,9 @@ def test_the_limit_that_is_named_is_enough_for_a_process_that_is_a_little_larger
         [Need(10**6, "a block"), Need(10**8, "a slice"), Need(10**7, "rows", here=True)],
     )
     monkeypatch.setattr(resources, "process_bytes", lambda: 300 << 20)
-    with pytest.raises(InputError, match="a slice") as told:
+    with pytest.raises(InputError, match="a slice") as refused:
         Resources(tmp_path, 1 << 20, tasks).require(1000, *needs)
-    named = parse_bytes(re.findall(r"needs ([\d.]+[MG]B); give", str(told.value))[0], "--memory")
+    named = parse_bytes(re.findall(r"needs ([\d.]+[MG]B); give", str(refused.value))[0], "--memory")
     monkeypatch.setattr(resources, "process_bytes", lambda: 303 << 20)
     Resources(tmp_path, named, tasks).require(1000, *needs)
 

@@ -65,15 +65,15 @@ def links_of_a_loop(dense: np.ndarray, posterior: np.ndarray) -> np.ndarray:
         for u in range(nodes):
             links += weights[v, u] * np.outer(posterior[v], posterior[u])
     usual = links.sum(axis=0) / links.sum()
-    found = np.zeros((nodes, classes))
+    actual = np.zeros((nodes, classes))
     for v in range(nodes):
         for c in range(classes):
             for other in range(classes):
                 expected = 50 * (0.7 * usual[other] + 0.3 * (c == other))
                 ratio = math.log((links[c, other] + expected) / (links[c].sum() + 50) / usual[other])
                 near = sum(weights[v, u] * posterior[u, other] for u in range(nodes))
-                found[v, c] += near * ratio / math.sqrt(max(1, weights[v].sum()))
-    return found
+                actual[v, c] += near * ratio / math.sqrt(max(1, weights[v].sum()))
+    return actual
 
 
 @pytest.mark.parametrize("weight", [0.0, 0.8])
@@ -82,7 +82,7 @@ def test_posteriors_are_those_of_a_loop(weight: float) -> None:
     visible = some_graph()
     settings = SimpleNamespace(rounds=2, temperature=4.0, length_prior=3.0)
     known = Anchors.empty().plus(values[:12], labels[:12], 4)
-    found, _ = posteriors(known, values, visible, Neighbourhood(1.0, 2, 0.6, 3, weight), settings)
+    actual, _ = posteriors(known, values, visible, Neighbourhood(1.0, 2, 0.6, 3, weight), settings)
 
     x, dense = values.double().numpy(), visible.normalised.toarray().astype(float)
     plain = (dense - np.diag(np.diag(dense))) * np.sqrt(np.outer(1 / np.diag(dense), 1 / np.diag(dense)))
@@ -112,7 +112,7 @@ def test_posteriors_are_those_of_a_loop(weight: float) -> None:
         if turn < 2:
             weights = [counts[c] + posterior[:, c].sum() for c in range(4)]
             means = [(sums[c] + sum(posterior[v, c] * x[v] for v in range(60))) / weights[c] for c in range(4)]
-    np.testing.assert_allclose(found, posterior, rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(actual, posterior, rtol=1e-4, atol=1e-6)
 
 
 def test_links_say_nothing_without_edges() -> None:
@@ -142,8 +142,8 @@ def test_links_tell_classes_that_link_to_others() -> None:
     known = Anchors.empty().plus(values[:200], labels[:200], 4)
     accuracy = []
     for weight in (0.0, 1.0):
-        found, _ = posteriors(known, values, visible, Neighbourhood(1.0, 2, 0.0, 1, weight), settings)
-        accuracy.append(float((found.argmax(dim=1) == labels).float().mean()))
+        actual, _ = posteriors(known, values, visible, Neighbourhood(1.0, 2, 0.0, 1, weight), settings)
+        accuracy.append(float((actual.argmax(dim=1) == labels).float().mean()))
     assert accuracy[0] < 0.85
     assert accuracy[1] > 0.95
 
@@ -168,13 +168,13 @@ def test_a_mean_of_few_is_corrected_for_its_noise() -> None:
     centre[0] = 1.0
     lengths = []
     for count in (5, 2000):
-        found = []
+        actual = []
         for _ in range(50 if count == 5 else 1):
             drawn = centre + 0.1 * torch.randn(count, 200, generator=random)
             drawn = drawn / drawn.norm(dim=1, keepdim=True)
             mean = drawn.double().mean(dim=0, keepdim=True)
             settings = AnchorSettings(length_prior=0.0)
             direction = directions_of(mean, torch.tensor([float(count)], dtype=torch.float64), settings)
-            found.append(float(mean.norm() / direction.norm()))
-        lengths.append(np.mean(found))
+            actual.append(float(mean.norm() / direction.norm()))
+        lengths.append(np.mean(actual))
     assert lengths[0] == pytest.approx(lengths[1], rel=0.03)

@@ -20,15 +20,15 @@ def drawn(seed: int, nodes: int = 12, classes: int = 5, size: int = 4) -> tuple[
 
 
 def by_loop(posterior: np.ndarray, points: np.ndarray, weight: np.ndarray, share: float) -> np.ndarray:
-    found = posterior.copy()
+    actual = posterior.copy()
     for v in range(len(points)):
         logits = [sum(w * x for w, x in zip(row, points[v], strict=True)) for row in weight]
         total = sum(math.exp(value) for value in logits)
         mixed = [posterior[v, c] ** (1 - share) * (math.exp(value) / total) ** share for c, value in enumerate(logits)]
         mass = sum(posterior[v, c] for c in range(len(weight)))
         for c in range(len(weight)):
-            found[v, c] = mass * mixed[c] / sum(mixed) if mass > 0 else posterior[v, c]
-    return found
+            actual[v, c] = mass * mixed[c] / sum(mixed) if mass > 0 else posterior[v, c]
+    return actual
 
 
 @given(seed=st.integers(0, 10_000), known=st.integers(1, 5), share=st.floats(0.05, 0.95))
@@ -36,11 +36,11 @@ def by_loop(posterior: np.ndarray, points: np.ndarray, weight: np.ndarray, share
 def test_what_the_head_says_is_shared_out_as_by_a_loop(seed: int, known: int, share: float) -> None:
     points, posterior = drawn(seed)
     weight = 4 * torch.randn(known, 4, generator=torch.Generator().manual_seed(seed + 1))
-    found = shared_out(posterior, points, weight, share)
+    actual = shared_out(posterior, points, weight, share)
     expected = by_loop(posterior.double().numpy(), points.double().numpy(), weight.double().numpy(), share)
-    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-7)
-    np.testing.assert_array_equal(found[:, known:], posterior[:, known:])
-    np.testing.assert_allclose(found.sum(dim=1), 1, rtol=1e-5)
+    np.testing.assert_allclose(actual, expected, rtol=1e-4, atol=1e-7)
+    np.testing.assert_array_equal(actual[:, known:], posterior[:, known:])
+    np.testing.assert_allclose(actual.sum(dim=1), 1, rtol=1e-5)
 
 
 def test_a_class_that_takes_no_part_gets_nothing_from_the_head() -> None:
@@ -49,10 +49,10 @@ def test_a_class_that_takes_no_part_gets_nothing_from_the_head() -> None:
     posterior[3] = torch.tensor([0.0, 0.0, 0.0, 0.4, 0.6])  # nothing for the classes of session 0
     weight = torch.zeros(3, 4)
     weight[1] = 50.0
-    found = shared_out(posterior, points, weight, 0.5)
-    assert not found[:, 1].any()
-    assert not found.isnan().any()
-    np.testing.assert_array_equal(found[3], posterior[3])
+    actual = shared_out(posterior, points, weight, 0.5)
+    assert not actual[:, 1].any()
+    assert not actual.isnan().any()
+    np.testing.assert_array_equal(actual[3], posterior[3])
 
 
 def test_without_a_say_or_a_head_nothing_changes() -> None:
@@ -108,8 +108,8 @@ def test_the_last_steps_count_too(most: int) -> None:
 def test_some_of_each_class_are_drawn(labels: list[int], most: int, seed: int) -> None:
     columns = torch.tensor(labels, dtype=torch.long)
     points = torch.arange(len(labels), dtype=torch.float32)[:, None]
-    found, kept = some_of_each((points, columns), most, seed)
-    places = found[:, 0].long()
+    actual, kept = some_of_each((points, columns), most, seed)
+    places = actual[:, 0].long()
     assert len(set(places.tolist())) == len(places), "none twice"
     assert torch.equal(columns[places], kept), "each with its label"
     for label in range(5):

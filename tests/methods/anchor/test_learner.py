@@ -118,19 +118,19 @@ def test_an_explanation_adds_up(learner: Anchor) -> None:
     posterior, directions = posteriors(known.anchors, table, visible.loaded(), known.neighbourhood, learner.settings)
     answer = shared_out(posterior, table, learner.knowledge.head, learner.settings.head_share)
     for node in stream.base.validation[:5].tolist():
-        found = learner.explain(visible, node, top=10_000)
-        assert found is not None
-        (first, p), (second, q) = found.classes[:2]
+        actual = learner.explain(visible, node, top=10_000)
+        assert actual is not None
+        (first, p), (second, q) = actual.classes[:2]
         assert p >= q
         row = int(visible.rows(np.array([node]))[0])
         difference = float(learner.settings.temperature * table[row].float() @ (directions[first] - directions[second]))
-        said = torch.log(answer[row].clamp(min=1e-12) / posterior[row].clamp(min=1e-12))
-        difference += float(said[first] - said[second])
+        by_head = torch.log(answer[row].clamp(min=1e-12) / posterior[row].clamp(min=1e-12))
+        difference += float(by_head[first] - by_head[second])
         assert p == pytest.approx(float(answer[row].max()))
-        assert sum(found.blocks.values()) == pytest.approx(difference, rel=0.01, abs=0.05)
-        named = {column for column, _ in found.features}
+        assert sum(actual.blocks.values()) == pytest.approx(difference, rel=0.01, abs=0.05)
+        named = {column for column, _ in actual.features}
         assert named == set(visible.loaded().features[[row]].indices.tolist())
-        assert {number for number, *_ in found.neighbours} <= set(visible.nodes.tolist()) - {node}
+        assert {number for number, *_ in actual.neighbours} <= set(visible.nodes.tolist()) - {node}
     sums, counts = class_sums(table, torch.zeros(len(table), dtype=torch.int64), 1)
     assert counts.item() == len(table)
     assert sums.shape == (1, table.shape[1])
@@ -155,8 +155,8 @@ def test_few_rows_are_added_up_first_to_the_same_numbers(learner: Anchor, monkey
         expected = expected[rows]
         for few in (0, 256):
             monkeypatch.setattr("graphfcl.methods.shared.untrained_features.AGGREGATE_FIRST_UP_TO", few)
-            found = around_rows(inputs.visible, rows, hops, learner.knowledge.frame["basis"])
-            np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-6)
+            actual = around_rows(inputs.visible, rows, hops, learner.knowledge.frame["basis"])
+            np.testing.assert_allclose(actual, expected, rtol=1e-4, atol=1e-6)
 
 
 def test_classes_without_any_spread_are_told_apart() -> None:
@@ -181,11 +181,11 @@ def test_what_links_add_is_the_evidence_of_the_neighbours() -> None:
     )
     evidence = 0.5 * (links_of(visible.loaded()) @ posterior) @ ratios_of(visible.loaded(), posterior).T
     for node in stream.base.validation[:5].tolist():
-        found = listening.explain(visible, node, top=10_000)
-        assert found is not None
-        (first, _), (second, _) = found.classes[:2]
+        actual = listening.explain(visible, node, top=10_000)
+        assert actual is not None
+        (first, _), (second, _) = actual.classes[:2]
         row = int(visible.rows(np.array([node]))[0])
-        added = sum(adds for *_, adds in found.neighbours)
+        added = sum(adds for *_, adds in actual.neighbours)
         assert added == pytest.approx(float(evidence[row, first] - evidence[row, second]), rel=1e-3, abs=1e-4)
 
 
@@ -232,14 +232,14 @@ def test_an_explanation_of_a_new_class_against_one_of_session_0_adds_up() -> Non
     mixed = np.flatnonzero(((first < many) != (second < many)).numpy())[:4]
     assert mixed.size
     for row in mixed.tolist():
-        found = made.explain(visible, int(visible.nodes[row]))
-        assert found is not None
-        (a, _), (b, _) = found.classes[:2]
-        said = torch.log(answer[row] / posterior[row])
+        actual = made.explain(visible, int(visible.nodes[row]))
+        assert actual is not None
+        (a, _), (b, _) = actual.classes[:2]
+        by_head = torch.log(answer[row] / posterior[row])
         logits = float(made.settings.temperature * table[row].float() @ (directions[a] - directions[b]))
-        assert sum(found.blocks.values()) == pytest.approx(logits + float(said[a] - said[b]), rel=0.01, abs=0.05)
+        assert sum(actual.blocks.values()) == pytest.approx(logits + float(by_head[a] - by_head[b]), rel=0.01, abs=0.05)
         new = a if a >= many else b
-        assert said[new] == 0
+        assert by_head[new] == 0
 
 
 def test_one_candidate_or_no_pseudo_novel_class_leaves_nothing_to_choose() -> None:
@@ -294,5 +294,5 @@ def test_hardly_any_shrinkage_is_no_error() -> None:
     stream = stream_of()
     thin = find_method("anchor").make({**QUICK, "rank": 128, "shrinkage": 1e-12}, seed=0)
     thin.fit(stream.base)
-    found = thin.scores(stream.base.visible_graph, stream.base.validation)
-    assert np.isfinite(found).all()
+    actual = thin.scores(stream.base.visible_graph, stream.base.validation)
+    assert np.isfinite(actual).all()

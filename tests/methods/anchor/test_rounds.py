@@ -27,9 +27,9 @@ def fitted(kind: str, links: float) -> tuple[Anchor, Stream]:
 
 
 def session(stream: Stream, number: int) -> Session:
-    found = stream.session(number)
+    actual = stream.session(number)
     visible = stream.base.visible_graph
-    return Session(number, found.new_classes, found.supports, found.support_labels, visible, "open")
+    return Session(number, actual.new_classes, actual.supports, actual.support_labels, visible, "open")
 
 
 @pytest.mark.parametrize(("kind", "links"), KINDS)
@@ -45,17 +45,17 @@ def test_explanations_are_the_same_to_the_digit_with_and_without_what_is_kept(ki
 
     alone = [fresh().explain(visible, node) for node in nodes]
     assert [learner.explain(visible, node) for node in nodes] == alone
-    asked = fresh()
-    asked.scores(visible, visible.nodes)
-    copy = asked.copy(visible)
-    for each in (asked, copy):
+    scored = fresh()
+    scored.scores(visible, visible.nodes)
+    copy = scored.copy(visible)
+    for each in (scored, copy):
         assert [each.explain(visible, node) for node in nodes] == alone
     copy.learn(session(stream, 2))
     learner.learn(session(stream, 2))
     after = [fresh().explain(visible, node) for node in nodes]
     assert after != alone
     assert [copy.explain(visible, node) for node in nodes] == after
-    assert [asked.explain(visible, node) for node in nodes] == alone
+    assert [scored.explain(visible, node) for node in nodes] == alone
 
 
 @pytest.mark.parametrize(("kind", "links"), KINDS)
@@ -68,20 +68,20 @@ def test_an_explanation_is_that_of_a_pass_over_all_nodes(kind: str, links: float
     own = torch.softmax(settings.temperature * table.float() @ directions.T, dim=1).numpy()
     weights = links * links_of(visible.loaded()) if links else np.zeros((700, 700))
     for node in stream.base.validation[:6].tolist():
-        found = learner.explain(visible, node, top=10_000)
-        assert found is not None
+        actual = learner.explain(visible, node, top=10_000)
+        assert actual is not None
         row = int(visible.rows(np.array([node]))[0])
-        columns = [column for column, _ in found.classes]
+        columns = [column for column, _ in actual.classes]
         assert columns == np.argsort(-answer[row], kind="stable").tolist()
-        np.testing.assert_allclose([p for _, p in found.classes], answer[row, columns], rtol=1e-4, atol=1e-7)
-        np.testing.assert_allclose(found.before_smoothing, own[row], rtol=1e-4, atol=1e-7)
+        np.testing.assert_allclose([p for _, p in actual.classes], answer[row, columns], rtol=1e-4, atol=1e-7)
+        np.testing.assert_allclose(actual.before_smoothing, own[row], rtol=1e-4, atol=1e-7)
         first, second = columns[:2]
         says = np.zeros(700)
         if links:
             ratios = ratios_of(visible.loaded(), posterior.double().numpy())
             says = posterior.double().numpy() @ (ratios[first] - ratios[second])
-        assert len(found.neighbours) == np.diff(visible.loaded().adjacency.indptr)[row]
-        for number, share, probability, adds in found.neighbours:
+        assert len(actual.neighbours) == np.diff(visible.loaded().adjacency.indptr)[row]
+        for number, share, probability, adds in actual.neighbours:
             place = int(visible.rows(np.array([number]))[0])
             assert share == visible.loaded().normalised[row, place]
             assert probability == pytest.approx(own[place, first], rel=1e-4, abs=1e-7)

@@ -44,9 +44,9 @@ def test_a_table_is_what_one_product_makes(dense: bool, monkeypatch: pytest.Monk
     np.testing.assert_allclose(torch.cat(list(frame.values())), expected.mean(axis=0), rtol=2e-3, atol=2e-3)
     frame |= {"middle": torch.randn(24, generator=random), "whitening": torch.randn(24, 24, generator=random).triu()}
     whole = points(joined(list(table.split([10, 10, 4], dim=1)), frame, weights), frame, "<f2")
-    found = blocks.vectors(frame, last_use=True).rows_at(np.arange(50))
-    assert found.dtype == torch.float16
-    np.testing.assert_allclose(found, whole, atol=1e-3)
+    actual = blocks.vectors(frame, last_use=True).rows_at(np.arange(50))
+    assert actual.dtype == torch.float16
+    np.testing.assert_allclose(actual, whole, atol=1e-3)
 
     parts, lengths = np.split(expected, [10, 20], axis=1), np.zeros((50, 0))
     for place, block in enumerate(parts):
@@ -54,7 +54,7 @@ def test_a_table_is_what_one_product_makes(dense: bool, monkeypatch: pytest.Monk
         lengths = np.hstack([lengths, weights[place] * centred / np.linalg.norm(centred, axis=1, keepdims=True)])
     by_hand = (lengths - frame["middle"].numpy()) @ frame["whitening"].numpy()
     by_hand /= np.linalg.norm(by_hand, axis=1, keepdims=True)
-    np.testing.assert_allclose(found, by_hand, atol=0.02)
+    np.testing.assert_allclose(actual, by_hand, atol=0.02)
 
 
 def test_numbers_keep_the_length_of_a_row_and_words_do_not() -> None:

@@ -23,9 +23,9 @@ def loaded_stream(folder: GraphFolder, work: Path, track: str = "open") -> Strea
 def scores_of_sessions(learner: Learner, stream: Stream) -> list[np.ndarray]:
     """The scores of all visible nodes after each session."""
     learner.fit(stream.base)
-    found = [learner.scores(stream.evaluation_graph(0), stream.evaluation_numbers(0))]
+    actual = [learner.scores(stream.evaluation_graph(0), stream.evaluation_numbers(0))]
     for session in stream:
         learner.learn(session)
         number = session.number
-        found.append(learner.scores(stream.evaluation_graph(number), stream.evaluation_numbers(number)))
-    return found
+        actual.append(learner.scores(stream.evaluation_graph(number), stream.evaluation_numbers(number)))
+    return actual

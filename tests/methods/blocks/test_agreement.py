@@ -69,9 +69,9 @@ def _probabilities(scores: np.ndarray) -> np.ndarray:
 def test_probabilities_agree(tmp_path: Path, encoder: str, name: str, weighted: bool, how: str) -> None:
     changes = {**HOW[how], "encoder_input": encoder}
     (on_disk, there), (in_memory, here) = pair(tmp_path, sample(name, weighted=weighted), changes)
-    found, expected = scores_of_sessions(on_disk, there), scores_of_sessions(in_memory, here)
+    actual, expected = scores_of_sessions(on_disk, there), scores_of_sessions(in_memory, here)
     assert on_disk.chosen() == in_memory.chosen()
-    assert_agree(found, expected)
+    assert_agree(actual, expected)
 
 
 @pytest.mark.parametrize("how", ["smoothing", "links"])
@@ -95,17 +95,17 @@ def test_explanations_and_drawn_vectors_agree(tmp_path: Path, how: str, monkeypa
     assert other is not None
     np.testing.assert_allclose(one, other, atol=2e-3)
     for node in nodes.tolist():
-        found, expected = on_disk.explain(visible, node, top=6), in_memory.explain(same, node, top=6)
-        assert found is not None
+        actual, expected = on_disk.explain(visible, node, top=6), in_memory.explain(same, node, top=6)
+        assert actual is not None
         assert expected is not None
-        assert [column for column, _ in found.classes][:2] == [column for column, _ in expected.classes][:2]
-        np.testing.assert_allclose(list(found.blocks.values()), list(expected.blocks.values()), atol=0.05)
-        for each, as_before in ((found.features, expected.features), (found.around, expected.around)):
+        assert [column for column, _ in actual.classes][:2] == [column for column, _ in expected.classes][:2]
+        np.testing.assert_allclose(list(actual.blocks.values()), list(expected.blocks.values()), atol=0.05)
+        for each, as_before in ((actual.features, expected.features), (actual.around, expected.around)):
             np.testing.assert_allclose(sorted(v for _, v in each), sorted(v for _, v in as_before), atol=0.01)
-        assert {number for number, *_ in found.neighbours} == {number for number, *_ in expected.neighbours}
-        shares, again = (sorted(share for _, share, *_ in each.neighbours) for each in (found, expected))
+        assert {number for number, *_ in actual.neighbours} == {number for number, *_ in expected.neighbours}
+        shares, again = (sorted(share for _, share, *_ in each.neighbours) for each in (actual, expected))
         np.testing.assert_allclose(shares, again, rtol=1e-5)
-        adds, again = (sorted(add for *_, add in each.neighbours) for each in (found, expected))
+        adds, again = (sorted(add for *_, add in each.neighbours) for each in (actual, expected))
         np.testing.assert_allclose(adds, again, atol=0.01)
 
 

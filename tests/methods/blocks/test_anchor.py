@@ -34,10 +34,10 @@ def test_scores_are_those_of_memory(tmp_path: Path, track: str, words: bool, how
         changes |= PLAIN | dict(zip(("smoothing", "links"), fixed[how], strict=True))
     method = find_method("anchor")
     on_disk, in_memory = (method.make(changes, seed=1) for _ in range(2))
-    found = scores_of_sessions(on_disk, stream_of(folder, tmp_path / "work", track=track))
+    actual = scores_of_sessions(on_disk, stream_of(folder, tmp_path / "work", track=track))
     expected = scores_of_sessions(in_memory, loaded_stream(folder, tmp_path, track))
     assert on_disk.chosen() == in_memory.chosen()
-    for one, other in zip(found, expected, strict=True):
+    for one, other in zip(actual, expected, strict=True):
         apart = np.abs(np.exp(log_softmax(one, 1)) - np.exp(log_softmax(other, 1)))
         # x is rounded to 16 bits: where the last digit before falls on the other side, an answer moves a little.
         assert apart.mean() < 3e-5
@@ -49,8 +49,8 @@ def test_classes_that_nothing_confuses_are_no_error(tmp_path: Path) -> None:
     folder = folder_of(separate_rings(), tmp_path / "graph")
     changes = {**QUICK, **PLAIN, "smoothing": 0.7, "encoder_input": "none"}
     on_disk, in_memory = (find_method("anchor").make(changes, seed=1) for _ in range(2))
-    found = scores_of_sessions(on_disk, stream_of(folder, tmp_path / "work"))
-    for one, other in zip(found, scores_of_sessions(in_memory, loaded_stream(folder, tmp_path)), strict=True):
+    actual = scores_of_sessions(on_disk, stream_of(folder, tmp_path / "work"))
+    for one, other in zip(actual, scores_of_sessions(in_memory, loaded_stream(folder, tmp_path)), strict=True):
         np.testing.assert_allclose(one, other, atol=1e-3)
 
 
@@ -58,25 +58,25 @@ def test_classes_that_nothing_confuses_are_no_error(tmp_path: Path) -> None:
 def test_workers_and_memory_change_no_byte(tmp_path: Path) -> None:
     folder = folder_of(random_graph(600), tmp_path / "graph")
     memory = Resources(tmp_path, 0).needed_for(STREAMED + 600 * (8 * 4 * 3 + 8), 600)
-    found = []
+    actual = []
     for name, workers, limit in (("a", 1, ROOMY), ("b", 1, memory), ("c", 2, ROOMY)):
         learner = find_method("anchor").make({**QUICK, **PLAIN}, seed=1)
         stream = stream_of(folder, tmp_path / name, workers=workers, memory=limit)
         learner.fit(stream.base)
         scores = learner.scores(stream.base.visible_graph, np.arange(600))
         tensors = {key: value.numpy().tobytes() for key, value in learner.state().tensors.items()}
-        found.append((scores.tobytes(), tensors))
-    assert found[0] == found[1] == found[2]
+        actual.append((scores.tobytes(), tensors))
+    assert actual[0] == actual[1] == actual[2]
 
 
 def test_a_large_graph_hears_neighbours_as_it_is_told_to(tmp_path: Path) -> None:
     folder = folder_of(random_graph(600), tmp_path / "graph")
     stream = stream_of(folder, tmp_path / "work")
-    told = {"smoothing": 0.7, "links": 0.3}
-    learner = find_method("anchor").make({**QUICK, "whole_up_to": 100, **told}, seed=1)
+    fixed = {"smoothing": 0.7, "links": 0.3}
+    learner = find_method("anchor").make({**QUICK, "whole_up_to": 100, **fixed}, seed=1)
     learner.fit(stream.base)
     chosen = learner.chosen()
-    assert {name: chosen[name] for name in told} == told
+    assert {name: chosen[name] for name in fixed} == fixed
     quiet = find_method("anchor").make({**QUICK, "whole_up_to": 100, "smoothing": 0.0, "links": 0.0}, seed=1)
     quiet.fit(stream.base)
     assert quiet.chosen()["encoder_input"] == "hops"
@@ -133,9 +133,9 @@ def test_one_session_stays_on_the_disk(tmp_path: Path, method: str, track: str) 
         )
 
     learner.fit(stream.base)
-    found = [asked(0)]
+    actual = [asked(0)]
     for number in (1, 2):
         learner.learn(stream.session(number))
-        found.append(asked(number))
-    for names in found:
+        actual.append(asked(number))
+    for names in actual:
         assert len(set(names)) == len(names)  # nothing is there of two sessions

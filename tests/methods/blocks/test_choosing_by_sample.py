@@ -63,17 +63,17 @@ def small_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def scores(monkeypatch: pytest.MonkeyPatch) -> list[np.ndarray]:
     """The scores of all candidates, of every choice in a test."""
-    found: list[np.ndarray] = []
+    actual: list[np.ndarray] = []
     function = choosing._SampledTrials.scores
 
     def recorded(trials: Any, candidates: list[Neighbourhood], plan: Any) -> Any:
-        found.append(np.zeros(len(candidates)))
+        actual.append(np.zeros(len(candidates)))
         for places, each in function(trials, candidates, plan):
-            found[-1][places] = each
+            actual[-1][places] = each
             yield places, each
 
     monkeypatch.setattr(choosing._SampledTrials, "scores", recorded)
-    return found
+    return actual
 
 
 def hard_graph() -> Graph:
@@ -129,25 +129,25 @@ def plain_score(
     within += 0.3 * np.trace(within) / len(within) * np.eye(len(within))
     middle = np.mean([group.mean(axis=0) for group in groups], axis=0)
     points = unit((vectors - middle) @ np.linalg.inv(np.linalg.cholesky(within)).T)
-    found = []
+    actual = []
     for supports in validation.supports[:3]:
         members = [points[nodes[labels == known]] for known in range(validation.known_count)]
         members += [points[row[row >= 0]] for row in supports]
         logits = 30 * points @ moved(members, points[sample], len(points) / len(sample)).T
         posterior = listened(adjacency, hop, logits, how)
-        found.append(validation.score_of(posterior.argmax(axis=1)[validation.queries[0]]))
-    return float(np.mean(found))
+        actual.append(validation.score_of(posterior.argmax(axis=1)[validation.queries[0]]))
+    return float(np.mean(actual))
 
 
 def moved(members: list[np.ndarray], sample: np.ndarray, each: float) -> np.ndarray:
     """Means over their lengths after two rounds."""
     sums, counts = np.stack([each.sum(axis=0) for each in members]), np.array([len(each) for each in members], float)
-    found = directions(sums / counts[:, None], counts)
+    actual = directions(sums / counts[:, None], counts)
     for _ in range(2):
-        posterior = softmax(30 * sample @ found.T)
+        posterior = softmax(30 * sample @ actual.T)
         weights = counts + each * posterior.sum(axis=0)
-        found = directions((sums + each * posterior.T @ sample) / weights[:, None], weights)
-    return found
+        actual = directions((sums + each * posterior.T @ sample) / weights[:, None], weights)
+    return actual
 
 
 def directions(means: np.ndarray, weights: np.ndarray) -> np.ndarray:
@@ -158,22 +158,22 @@ def directions(means: np.ndarray, weights: np.ndarray) -> np.ndarray:
 
 def listened(adjacency: np.ndarray, hop: np.ndarray, logits: np.ndarray, how: Neighbourhood) -> np.ndarray:
     def smoothed(first: np.ndarray) -> np.ndarray:
-        found = first
+        actual = first
         for _ in range(how.smoothing_steps if how.smoothing > 0 else 0):
-            found = how.smoothing * hop @ found + (1 - how.smoothing) * first
-        return found / found.sum(axis=1, keepdims=True)
+            actual = how.smoothing * hop @ actual + (1 - how.smoothing) * first
+        return actual / actual.sum(axis=1, keepdims=True)
 
     if not how.links > 0:
         return smoothed(softmax(logits))
     scaled = adjacency / adjacency[adjacency > 0].mean()
-    found, counts = softmax(logits), logits.shape[1]
+    actual, counts = softmax(logits), logits.shape[1]
     for _ in range(2):
-        links = found.T @ scaled @ found
+        links = actual.T @ scaled @ actual
         usual = links.sum(axis=0) / links.sum()
         profile = (links + 50 * (0.7 * usual + 0.3 * np.eye(counts))) / (links.sum(axis=1, keepdims=True) + 50)
-        near = scaled @ found / np.sqrt(np.maximum(scaled.sum(axis=1), 1))[:, None]
-        found = smoothed(softmax(logits + how.links * near @ np.log(profile / usual).T))
-    return found
+        near = scaled @ actual / np.sqrt(np.maximum(scaled.sum(axis=1), 1))[:, None]
+        actual = smoothed(softmax(logits + how.links * near @ np.log(profile / usual).T))
+    return actual
 
 
 def unit(rows: np.ndarray) -> np.ndarray:
@@ -181,8 +181,8 @@ def unit(rows: np.ndarray) -> np.ndarray:
 
 
 def softmax(logits: np.ndarray) -> np.ndarray:
-    found = np.exp(logits - logits.max(axis=1, keepdims=True))
-    return found / found.sum(axis=1, keepdims=True)
+    actual = np.exp(logits - logits.max(axis=1, keepdims=True))
+    return actual / actual.sum(axis=1, keepdims=True)
 
 
 def _three_draws(block: RowBlock) -> torch.Tensor:
@@ -207,9 +207,9 @@ def test_draws_side_by_side_are_those_one_by_one(tmp_path: Path, masked: bool, h
         table = with_neighbours(tables, logits, neighbourhood, draws=3)
         values, every = logits.rows_at(rows).double().numpy(), table.rows_at(rows).numpy()  # other candidates read them
         for draw in range(3):
-            found, first = (each[:, draw * 5 : draw * 5 + 5] for each in (every, values))
+            actual, first = (each[:, draw * 5 : draw * 5 + 5] for each in (every, values))
             expected = listened(adjacency, hop, first, neighbourhood)
-            np.testing.assert_allclose(found / found.sum(axis=1, keepdims=True), expected, atol=1e-5)
+            np.testing.assert_allclose(actual / actual.sum(axis=1, keepdims=True), expected, atol=1e-5)
     left = {path.name.rsplit("-", 1)[0] for path in (tmp_path / "work").iterdir() if path.is_dir()}
     assert "logits" in left
     assert not left & {"near", "posterior"}
@@ -258,12 +258,12 @@ def test_half_of_the_columns_are_looked_at(rank: int, trial_rank: int, columns: 
 def test_workers_and_memory_change_no_byte(tmp_path: Path, scores: list[np.ndarray]) -> None:
     folder = folder_of(hard_graph(), tmp_path / "graph")
     memory = Resources(tmp_path, 0).needed_for(STREAMED + NODES * (8 * 4 * 3 + 8), NODES)
-    found = []
+    actual = []
     for name, workers, limit in (("a", 1, ROOMY), ("b", 1, memory), ("c", 2, ROOMY)):
         learner = find_method("anchor").make(CHANGES, seed=1)
         learner.fit(stream_of(folder, tmp_path / name, workers=workers, memory=limit).base)
-        found.append({key: value.numpy().tobytes() for key, value in learner.state().tensors.items()})
-    assert found[0] == found[1] == found[2]
+        actual.append({key: value.numpy().tobytes() for key, value in learner.state().tensors.items()})
+    assert actual[0] == actual[1] == actual[2]
     assert scores[0].tobytes() == scores[1].tobytes() == scores[2].tobytes()
 
 

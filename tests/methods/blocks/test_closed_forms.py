@@ -43,10 +43,10 @@ def assert_near(found: Any, expected: Any) -> None:
 def test_scores_are_those_of_memory(tmp_path: Path, name: str, track: str, words: bool) -> None:
     folder = folder_of(random_graph(600, words=words), tmp_path / "graph")
     on_disk, in_memory = (find_method(name).make(METHODS[name], seed=1) for _ in range(2))
-    found = scores_of_sessions(on_disk, stream_of(folder, tmp_path / "work", track=track))
+    actual = scores_of_sessions(on_disk, stream_of(folder, tmp_path / "work", track=track))
     expected = scores_of_sessions(in_memory, loaded_stream(folder, tmp_path, track))
     assert on_disk.chosen() == in_memory.chosen()
-    for one, other in zip(found, expected, strict=True):
+    for one, other in zip(actual, expected, strict=True):
         assert_near(one, other)
 
 
@@ -55,7 +55,7 @@ def test_what_production_needs_is_that_of_memory(tmp_path: Path, name: str) -> N
     """Restated labels, scores without a node, vectors of some nodes, and the learner of a calibration run."""
     folder = folder_of(random_graph(600), tmp_path / "graph")
     streams = (stream_of(folder, tmp_path / "work"), loaded_stream(folder, tmp_path))
-    found = []
+    actual = []
     for stream in streams:
         learner = find_method(name).make(METHODS[name], seed=1)
         scores_of_sessions(learner, stream)
@@ -72,8 +72,8 @@ def test_what_production_needs_is_that_of_memory(tmp_path: Path, name: str) -> N
         other.fit(base)
         assert other.chosen() == learner.chosen()
         results.append(other.scores(base.visible_graph, nodes))
-        found.append(results)
-    for one, other_one in zip(*found, strict=True):
+        actual.append(results)
+    for one, other_one in zip(*actual, strict=True):
         assert one.shape == other_one.shape
         assert_near(one, other_one)
 
@@ -89,15 +89,15 @@ def test_an_encoder_needs_the_graph_in_memory(tmp_path: Path) -> None:
 def test_workers_and_memory_change_no_byte(tmp_path: Path) -> None:
     folder = folder_of(random_graph(600), tmp_path / "graph")
     memory = Resources(tmp_path, 0).needed_for(STREAMED + 600 * (8 * 4 * 2 + 8), 600)
-    found = []
+    actual = []
     for name, workers, limit in (("a", 1, ROOMY), ("b", 1, memory), ("c", 2, ROOMY)):
         learner = find_method("sgc-ridge").make({"rank": 24}, seed=1)
         stream = stream_of(folder, tmp_path / name, workers=workers, memory=limit)
         learner.fit(stream.base)
         scores = learner.scores(stream.base.visible_graph, np.arange(600))
         tensors = {key: value.numpy().tobytes() for key, value in learner.state().tensors.items()}
-        found.append((scores.tobytes(), tensors))
-    assert found[0] == found[1] == found[2]
+        actual.append((scores.tobytes(), tensors))
+    assert actual[0] == actual[1] == actual[2]
 
 
 def test_an_evaluation_finds_the_same(tmp_path: Path) -> None:

@@ -93,12 +93,12 @@ def test_smoothing_equals_a_plain_loop(tmp_path: Path) -> None:
     mask = np.random.default_rng(1).random(300) < 0.8
     inputs = FolderTables(visible_folder(folder, tmp_path / "work", mask), 0, unit=True)
     first = inputs.own(torch.eye(40)[:, :11])
-    found = whole(inputs.smoothed(first, 0.7, 3).readable())
+    actual = whole(inputs.smoothed(first, 0.7, 3).readable())
     start = whole(first.readable())[mask]
     expected, matrix = start, in_memory(folder, mask).normalised
     for _ in range(3):
         expected = 0.7 * (matrix @ expected) + 0.3 * start
-    np.testing.assert_allclose(found[mask], expected, atol=2e-6)
+    np.testing.assert_allclose(actual[mask], expected, atol=2e-6)
 
 
 def test_what_is_there_is_not_computed_again(tmp_path: Path) -> None:

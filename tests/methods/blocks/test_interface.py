@@ -66,13 +66,13 @@ def test_features_and_hops_equal_a_plain_loop(both: tuple[NodeTables, NodeTables
     expected = [projected, operator @ projected, operator @ operator @ (operator @ projected)]
     for tables in both:
         own = tables.own(basis())
-        found = [own, *tables.hops(own, (1, 3))]
-        joined = rows_of(tables, tables.side_by_side([own, *found[1:], own.leading(3)]))
-        for table, values in zip(found, expected, strict=True):
+        actual = [own, *tables.hops(own, (1, 3))]
+        joined = rows_of(tables, tables.side_by_side([own, *actual[1:], own.leading(3)]))
+        for table, values in zip(actual, expected, strict=True):
             np.testing.assert_allclose(rows_of(tables, table), values, atol=1e-5)
         np.testing.assert_allclose(joined, np.hstack([*expected, projected[:, :3]]), atol=1e-5)
-        np.testing.assert_allclose(rows_of(tables, found[2].leading(6)), expected[2][:, :6], atol=1e-5)
-        means = tables.column_means(tables.side_by_side(found)).numpy()
+        np.testing.assert_allclose(rows_of(tables, actual[2].leading(6)), expected[2][:, :6], atol=1e-5)
+        means = tables.column_means(tables.side_by_side(actual)).numpy()
         np.testing.assert_allclose(means, np.hstack(expected).mean(axis=0), atol=1e-5)
     assert both[0].node_count == both[1].node_count == len(features)
 
@@ -122,9 +122,9 @@ def test_functions_of_blocks_equal_a_plain_loop(both: tuple[NodeTables, NodeTabl
         expected = np.array([2.0 * row * scales.numpy() + x.sum() for row, x in zip(own, features, strict=True)])
         np.testing.assert_allclose(rows_of(tables, table), expected, atol=1e-4)
         read["labels"] = tables.labels((nodes, labels))
-        found = tables.sums("totals", _class_totals, tables=read, count=5)
-        np.testing.assert_allclose(found["sums"], sums, atol=1e-4)
-        assert float(found["rows"]) >= 1
+        actual = tables.sums("totals", _class_totals, tables=read, count=5)
+        np.testing.assert_allclose(actual["sums"], sums, atol=1e-4)
+        assert float(actual["rows"]) >= 1
         column = rows_of(tables, read["labels"])[:, 0]
         assert set(np.flatnonzero(column != UNLABELLED)) == set(both[0].visible.rows(nodes))
 
@@ -150,8 +150,8 @@ def test_near_graphs_hold_what_a_few_rows_need(both: tuple[NodeTables, NodeTable
         np.testing.assert_array_equal(tables.numbers(near.visible, rows), nodes)
         normal = near.visible.normalised
         expected = rows_of(tables, tables.hops(tables.own(basis()), (2,))[0])[both[0].visible.rows(nodes)]
-        found = (normal[rows] @ normal) @ np.asarray(near.visible.features @ basis().numpy())
-        np.testing.assert_allclose(found, expected, atol=2e-3)
+        actual = (normal[rows] @ normal) @ np.asarray(near.visible.features @ basis().numpy())
+        np.testing.assert_allclose(actual, expected, atol=2e-3)
 
 
 def test_nothing_is_computed_for_what_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

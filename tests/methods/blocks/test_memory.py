@@ -22,7 +22,7 @@ SAMPLED: dict[str, Any] = {**ANCHOR, "whole_up_to": 100}
 
 
 @pytest.mark.parametrize(
-    ("method", "changes", "bytes_of", "told"),
+    ("method", "changes", "bytes_of", "message"),
     [
         ("sgc-ridge", {"rank": 16}, None, "a slice of 8 columns"),
         ("sgc-ridge", {"rank": 16}, ROWS, "rows of 32 columns"),
@@ -40,14 +40,14 @@ SAMPLED: dict[str, Any] = {**ANCHOR, "whole_up_to": 100}
     ],
 )
 def test_the_limit_that_is_named_is_enough(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str, changes: Any, bytes_of: str | None, told: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str, changes: Any, bytes_of: str | None, message: str
 ) -> None:
     monkeypatch.setattr(choosing, "MOST_BEHIND", 1.0)  # all candidates are tried
     if bytes_of is not None:  # that phase is the one that needs most
         monkeypatch.setattr(f"graphfcl.methods.{bytes_of}", 200_000)
     graph = random_graph(300)
     folder = folder_of(replace(graph, features=np.ascontiguousarray(graph.features[:, :20])), tmp_path / "graph")
-    with pytest.raises(InputError, match=f"--memory 1MB is too small: .*{told}") as refused:
+    with pytest.raises(InputError, match=f"--memory 1MB is too small: .*{message}") as refused:
         find_method(method).make(changes, seed=1).fit(stream_of(folder, tmp_path / "work", memory=1 << 20).base)
     named = parse_bytes(re.findall(r"needs ([\d.]+[MGT]B); give that much\.", str(refused.value))[0], "--memory")
     enough = stream_of(folder, tmp_path / "work", memory=named)
@@ -57,7 +57,7 @@ def test_the_limit_that_is_named_is_enough(
 
 
 @pytest.mark.parametrize(
-    ("method", "changes", "bytes_of", "told"),
+    ("method", "changes", "bytes_of", "message"),
     [
         ("sgc-ridge", {"rank": 16}, None, "a slice of 8 columns"),
         ("sgc-ridge", {"rank": 16}, ROWS, "rows of 32 columns"),
@@ -68,7 +68,7 @@ def test_the_limit_that_is_named_is_enough(
     ],
 )
 def test_the_limit_that_is_named_is_enough_for_scores_of_a_stored_learner(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str, changes: Any, bytes_of: str | None, told: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str, changes: Any, bytes_of: str | None, message: str
 ) -> None:
     graph = random_graph(300)
     folder = folder_of(replace(graph, features=np.ascontiguousarray(graph.features[:, :20])), tmp_path / "graph")
@@ -83,7 +83,7 @@ def test_the_limit_that_is_named_is_enough_for_scores_of_a_stored_learner(
         asked.load_state(learner.state())
         return len(asked.scores(visible, np.arange(300)))
 
-    with pytest.raises(InputError, match=f"--memory 1MB is too small: .*{told}") as refused:
+    with pytest.raises(InputError, match=f"--memory 1MB is too small: .*{message}") as refused:
         scores(1 << 20)
     named = parse_bytes(re.findall(r"needs ([\d.]+[MGT]B); give that much\.", str(refused.value))[0], "--memory")
     assert scores(named) == 300

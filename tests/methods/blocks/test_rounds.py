@@ -44,25 +44,25 @@ def both(path: Path, *, masked: bool, words: bool = False) -> tuple[NodeTables, 
 @pytest.mark.parametrize("words", [False, True])
 @pytest.mark.parametrize("masked", [False, True])
 def test_leading_vectors_span_the_same(tmp_path: Path, masked: bool, words: bool) -> None:
-    found, expected = (
+    actual, expected = (
         steps * scales
         for tables in both(tmp_path, masked=masked, words=words)
         for steps, scales in [tables.leading_vectors(8, 5)]
     )
-    np.testing.assert_allclose(found, expected, atol=0.01)  # one step of 8 bits
+    np.testing.assert_allclose(actual, expected, atol=0.01)  # one step of 8 bits
 
 
 @pytest.mark.parametrize("masked", [False, True])
 def test_the_frame_is_that_of_memory(tmp_path: Path, masked: bool) -> None:
-    basis, found = torch.eye(40)[:, :12], []
+    basis, actual = torch.eye(40)[:, :12], []
     for tables in both(tmp_path, masked=masked):
         own = tables.own(basis)
         blocks = Blocks.of(tables, [own, *tables.hops(own, (2,))], (1.0, 2.0))
         nodes = tables.visible.nodes[::2].copy()
         labels = np.random.default_rng(1).integers(0, 4, nodes.size)
         frame = blocks.frame(blocks.centres(), (nodes, labels), 5, 0.3)
-        found.append((frame, whole(tables, blocks.vectors(frame)).float()))
-    (there, x), (here, expected) = found
+        actual.append((frame, whole(tables, blocks.vectors(frame)).float()))
+    (there, x), (here, expected) = actual
     for name, value in here.items():
         np.testing.assert_allclose(there[name], value, rtol=2e-4, atol=1e-5)
     np.testing.assert_allclose(x, expected, atol=1e-3)
@@ -72,7 +72,7 @@ def test_the_frame_is_that_of_memory(tmp_path: Path, masked: bool) -> None:
 @pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize("how", sorted(HOW))
 def test_rounds_are_those_of_memory(tmp_path: Path, how: str, masked: bool) -> None:
-    settings, found = AnchorSettings(), []
+    settings, actual = AnchorSettings(), []
     for tables in both(tmp_path, masked=masked):
         x = tables.table("x", _unit_features, 40, kind="<f2")
         nodes = tables.visible.nodes[::5].copy()
@@ -84,8 +84,8 @@ def test_rounds_are_those_of_memory(tmp_path: Path, how: str, masked: bool) -> N
         np.testing.assert_array_equal(anchors.counts, expected.counts)
         rounds = run_rounds(tables, x, anchors, HOW[how], settings)
         posterior = rounds.posteriors_at(tables.visible.rows(tables.visible.nodes))
-        found.append((rounds.directions, posterior))
-    for there, here in zip(*found, strict=True):
+        actual.append((rounds.directions, posterior))
+    for there, here in zip(*actual, strict=True):
         np.testing.assert_allclose(there, here, atol=1e-5)
 
 

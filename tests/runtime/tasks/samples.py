@@ -80,7 +80,7 @@ def products(folder: Path, workers: Tasks | Workers, killer: int | None = None) 
     folder.mkdir()
     matrix = np.random.default_rng(0).normal(size=(300, 200)).astype(np.float32)
     np.save(folder / "matrix.npy", matrix, allow_pickle=False)
-    found = run_tasks(partial(write_product, folder, killer), range(6), workers)
-    assert found == [f"product-{seed}" for seed in range(6)]
+    actual = run_tasks(partial(write_product, folder, killer), range(6), workers)
+    assert actual == [f"product-{seed}" for seed in range(6)]
     assert (folder / "killed").exists() == (killer is not None)
-    return {name: (folder / name).read_bytes() for name in found}
+    return {name: (folder / name).read_bytes() for name in actual}

@@ -37,9 +37,9 @@ def test_results_stand_in_the_order_of_the_items(two: Workers) -> None:
 
 
 def test_two_workers_are_two_processes_with_their_share_of_the_cores(two: Workers) -> None:
-    found = run_tasks(where, range(8), two)
-    assert os.getpid() not in {process for process, _ in found}
-    assert {folder for _, folder in found} == {os.getcwd()}
+    actual = run_tasks(where, range(8), two)
+    assert os.getpid() not in {process for process, _ in actual}
+    assert {folder for _, folder in actual} == {os.getcwd()}
     share = max(1, usable_cores() // 2)
     assert all(max(counts) <= share for counts in run_tasks(threads, range(4), two))
 
@@ -93,10 +93,10 @@ def test_a_fault_is_one_sentence_and_shows_where_for_whoever_asks(two: Workers, 
 
 def test_progress_counts_finished_tasks(two: Workers) -> None:
     for workers in (two, Tasks()):
-        told: list[tuple[int, int]] = []
-        run_tasks(square, range(5), workers, progress=lambda *counts, told=told: told.append(counts))
-        assert told[-1] == (5, 5)
-        assert told == sorted(told)
+        counted: list[tuple[int, int]] = []
+        run_tasks(square, range(5), workers, progress=lambda *counts, counted=counted: counted.append(counts))
+        assert counted[-1] == (5, 5)
+        assert counted == sorted(counted)
 
 
 def test_a_function_that_cannot_travel_is_refused_before_anything_runs() -> None:
@@ -164,8 +164,8 @@ def test_workers_end_when_whoever_started_them_is_gone(tmp_path: Path) -> None:
         time.sleep(0.05)
     process.kill()
     process.wait()
-    found = [int(line) for line in place.read_text().split()]
-    while any(Path(f"/proc/{each}").exists() for each in found):
+    actual = [int(line) for line in place.read_text().split()]
+    while any(Path(f"/proc/{each}").exists() for each in actual):
         assert time.monotonic() < deadline, "a worker lives on"
         time.sleep(0.05)
 

@@ -90,11 +90,11 @@ def test_without_the_package_one_sentence_says_how_to_install_it(monkeypatch: py
 
 
 @pytest.mark.parametrize(
-    ("workers", "asked", "nodes", "expected"),
+    ("workers", "threads", "nodes", "expected"),
     [(2, None, [8], 4), (3, None, [8], 2), (16, None, [8], 1), (2, None, [4, 4, 4], 4), (2, 3, [1, 4], 3)],
 )
-def test_cores_of_a_worker(workers: int, asked: int | None, nodes: list[int], expected: int) -> None:
-    assert _threads(Tasks("ray", workers, threads=asked), nodes) == expected
+def test_cores_of_a_worker(workers: int, threads: int | None, nodes: list[int], expected: int) -> None:
+    assert _threads(Tasks("ray", workers, threads=threads), nodes) == expected
 
 
 def test_more_cores_than_any_node_has_are_refused_rather_than_waited_for() -> None:
