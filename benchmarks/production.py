@@ -101,7 +101,7 @@ def session_costs(stream: Stream) -> None:
     assert isinstance(anchor, Anchor)
     anchor.fit(base)
     inputs = anchor.cache.inputs(stream.visible_graph(3))
-    raw = inputs.raw() @ anchor.known.frame["basis"]
+    raw = inputs.raw() @ anchor.knowledge.frame["basis"]
     once = best_seconds(lambda: inputs.adjacency @ raw, 3)
     ours, ours_again = seconds(anchor)
     meta = find_method("hag-meta").make(
