@@ -33,7 +33,7 @@ def chosen(stream: Stream, seed: int, changes: dict[str, Any]) -> Neighbourhood:
     """What session 0 settles on; the head has no say in it."""
     learner: Any = find_method("anchor").make({**changes, "head_share": 0.0}, seed=seed)
     learner.fit(stream.base)
-    how: Neighbourhood = learner.known.neighbourhood
+    how: Neighbourhood = learner.knowledge.neighbourhood
     return how
 
 

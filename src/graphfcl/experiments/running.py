@@ -125,8 +125,7 @@ def run_grid(
             find_method(cell.method, cell.source)  # a missing one is an error now, not once for every cell
             if cell.strategy:
                 find_chooser(cell.strategy, cell.strategy_source)
-    outside = registrations(grid)
-    plan = WorkerPlan(Path(folder).absolute(), grid.cells, pool.call, device, data_dir, outside, pause)
+    plan = WorkerPlan(Path(folder).absolute(), grid.cells, pool.call, device, data_dir, registrations(grid), pause)
     run_tasks(
         partial(take_cells, plan),
         range(min(tasks.workers, pool.status.total)),
