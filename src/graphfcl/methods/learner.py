@@ -1,8 +1,8 @@
 """The contract between a method and everything that runs it.
 
-A learner of your own derives from :class:`Learner` and says :meth:`~Learner.fit`, :meth:`~Learner.learn` and
-:meth:`~Learner.scores`; all else has a default. ``docs/your-method.md`` shows one in 40 lines, and
-``graphfcl check my_module:MyLearner`` holds it to every rule written here.
+A learner of your own derives from :class:`Learner` and implements :meth:`~Learner.fit`, :meth:`~Learner.learn` and
+:meth:`~Learner.scores`; everything else has a default. ``docs/your-method.md`` shows one in 40 lines, and
+``graphfcl check my_module:MyLearner`` checks every rule written here.
 """
 
 from __future__ import annotations
@@ -58,26 +58,26 @@ class LearnerState:
 
 
 class Progress:
-    """What a learner tells while it works. This one listens to nothing; a run shows it and saves checkpoints."""
+    """Receives the progress of a learner. This base class ignores it; a run displays it and saves checkpoints."""
 
     def step(self, stage: str, step: int, total: int, *, loss: float | None = None, score: float | None = None) -> None:
-        """``step`` of at most ``total`` of a stage is done; ``score`` is a validation accuracy.
+        """Report that ``step`` of at most ``total`` steps of a stage are done; ``score`` is a validation accuracy.
 
-        A stage that ends before its total, because validation gets no better, says ``total=step`` in its last call.
+        A stage that ends early, because validation no longer improves, passes ``total=step`` in its last call.
         """
 
     def checkpoint(self, learner: Learner) -> None:
-        """The learner's state is complete now: saved and loaded, ``fit`` would go on from here."""
+        """Report that the learner's state is complete: once it is saved and loaded, ``fit`` continues from here."""
 
 
 SILENT = Progress()
 
 
 class EncoderStore:
-    """Where pre-trained encoders are found and left. This one remembers nothing."""
+    """A store of pre-trained encoders. This base class stores nothing."""
 
     def get(self, key: dict[str, Any], compute: Callable[[], Tensors]) -> Tensors:  # noqa: ARG002
-        """The tensors of ``key``, computed if they are not there."""
+        """Return the tensors of ``key``; compute them if they are not stored."""
         return compute()
 
 
@@ -140,31 +140,31 @@ class Learner(Described, ABC):
     """
 
     name: ClassVar[str] = "learner"
-    """What it is called on the command line and in tables; by default the class's name: NearestMean is nearest-mean."""
+    """Name on the command line and in tables, by default derived from the class: NearestMean is nearest-mean."""
     title: ClassVar[str] = ""
     """One line for ``graphfcl methods``; by default the first line of the docstring."""
     reference: ClassVar[str] = ""
-    """Where it comes from: a paper."""
+    """The paper it comes from."""
     settings_type: ClassVar[type[Any]] = NoSettings
     """A frozen dataclass whose fields all have defaults; ``--set key=value`` sets them."""
     production_settings: ClassVar[dict[str, Any]] = {}
-    """Settings that a model in production has where they differ from the defaults."""
+    """Settings of a model in production that differ from the defaults."""
     lasting_tensors: ClassVar[tuple[str, ...]] = ()
-    """How names of tensors begin that a session leaves as they are: versions of a model share them in one file."""
+    """Prefixes of tensors that sessions do not change: versions of a model share them in one file."""
     trains_on_query_labels: ClassVar[bool] = False
-    """Whether it takes the query labels that sessions of the protocol ``paper`` carry."""
+    """Whether it uses the query labels that sessions of the protocol ``paper`` carry."""
     uses_pool_labels: ClassVar[bool] = False
-    """Whether it wants sessions with the labels of the pool: an upper reference."""
+    """Whether its sessions have the labels of the pool: an upper reference."""
     control: ClassVar[bool] = False
-    """Whether it measures what a protocol gives away: reports show it and leave it out of ranks and tests."""
+    """Whether it measures what a protocol leaks: reports show it and leave it out of ranks and tests."""
 
     randomness: ClassVar[tuple[str, ...]] = ()
     """What it draws random values for: ``nodes`` (dropout, episodes, samples), feature ``columns`` (initial weights,
-    projections), or both. Another numbering of the nodes, or another order of the columns, then changes its answers as
-    another seed does; otherwise it must not change them."""
+    projections), or both. Another numbering of the nodes, or another order of the columns, may then change its answers
+    as another seed does. Without randomness it must not change them."""
 
     works_on_disk: ClassVar[bool] = False
-    """Whether it takes a visible graph that stays on the disk (``VisibleFolder``)."""
+    """Whether it accepts a visible graph that stays on disk (``VisibleFolder``)."""
     last_tables: LastTables | None = None
     """Of one that does: the tables on the disk that its latest scores rest on."""
 
@@ -188,8 +188,8 @@ class Learner(Described, ABC):
     def fit(self, base: BaseSession, progress: Progress = SILENT, encoders: EncoderStore = NO_STORE) -> None:
         """Learn session 0, and set ``classes_``. If a state from the middle of a fit was loaded, go on from there.
 
-        progress: told what is done, where a learner takes long. encoders: where a learner with a pre-trained encoder
-        asks for it before it computes it.
+        progress: receives the steps of a long fit. encoders: where a learner with a pre-trained encoder looks for it
+        before computing it.
         """
 
     @abstractmethod
@@ -209,14 +209,14 @@ class Learner(Described, ABC):
         return self.scores(visible, visible.nodes)
 
     def watch(self, visible: VisibleNodes, progress: Progress) -> None:
-        """Tell somebody of the passes over a graph folder that answers about it take."""
+        """Report the passes over a graph folder that scores need to ``progress``."""
 
     def explain(self, visible: VisibleNodes, node: int, top: int = 5) -> Explanation | None:  # noqa: ARG002
         """Why a node got its class; None if the method cannot say."""
         return None
 
     def chosen(self) -> dict[str, Any]:
-        """What a run settled on, as plain values: chosen by validation where settings or protocol do not fix it."""
+        """What validation chose where settings and protocol do not fix it, as plain values."""
         return {}
 
     # State

@@ -1,4 +1,4 @@
-"""What a person sees of a run or a fit while it works."""
+"""Progress of a run or a fit on a terminal or in a log."""
 
 import sys
 import threading
@@ -11,7 +11,7 @@ from graphfcl.errors import InputError
 from graphfcl.methods.learner import SILENT, Progress
 
 BRIEF = 1.0  # seconds
-EVERY = 30.0  # seconds between two lines where nobody watches
+EVERY = 30.0  # seconds between two lines without a terminal
 HELD_OUT = "calibration run, "  # before the names of its stages
 HELD_OUT_NOTE = (
     "Calibration run: the method is trained again without some classes, to measure how classes that come later will "
@@ -22,7 +22,7 @@ HELD_OUT_NOTE = (
 class ProgressBars(Progress):
     """A bar for each stage on a terminal: step, loss, validation accuracy, time left.
 
-    Elsewhere a line for each stage, and one at least every so many seconds, so that nobody takes work for a hang.
+    Without a terminal it prints a line for each stage, and one at least every ``every`` seconds to show that it works.
     """
 
     def __init__(self, every: float = EVERY) -> None:

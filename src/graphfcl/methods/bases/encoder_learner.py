@@ -349,7 +349,7 @@ class EncoderLearner(Learner):
         self.pretrained = without_prefix("pretrained", tensors)
 
     def _refuse_misfit(self, weights: Tensors) -> None:
-        """Sizes that the weights do not bear out would take memory for a network that nobody saved."""
+        """Refuse sizes that do not match the weights: the network would take more memory than the one saved."""
         total = sum(weight.numel() for weight in weights.values())
         if max(self.sizes.features, self.settings.size) * self.settings.hidden > 2 * total + 1_000_000:
             raise ValueError("its sizes do not fit its weights")

@@ -50,7 +50,7 @@ class EpisodicSettings(EncoderSettings):
     validation_window: Count = 5
     """Validations whose mean counts as the score."""
     validation_draws: Count = 3
-    """Times that a fifth of the pseudo-novel classes is held out anew; with refit off it is once."""
+    """Draws of a fifth of the pseudo-novel classes to hold out; 1 with refit off."""
     refit: bool = True
     """Repeat meta-training on all pseudo-novel classes, the held-out ones included."""
     queries: Count = 10

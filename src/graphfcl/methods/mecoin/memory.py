@@ -79,7 +79,7 @@ class FixedBlock(nn.Module):
 
         u = x + drop(att(ln(x)) W_o),   block(x) = u + drop(gelu(ln(u) W_1) W_2)
 
-    across: attention over the last axis but one, with two heads; otherwise a vector attends to itself alone, which is
+    across: attention over the last axis but one, with two heads. Without it a vector attends to itself alone, which is
     its value ln(x) W_v.
     """
 

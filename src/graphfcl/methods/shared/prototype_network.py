@@ -31,7 +31,7 @@ class NodeEmbeddings:
 class PrototypeNetwork(nn.Module):
     """encoder: g_θ. nla: node-level attention g_ψ, or None.
 
-    softmax: how the values of ``nla`` become weights inside a class; otherwise they are divided by their sum.
+    softmax: whether the values of ``nla`` become weights by a softmax inside a class, or by division by their sum.
     """
 
     def __init__(self, encoder: Encoder, nla: nn.Module | None = None, *, softmax: bool = True) -> None:

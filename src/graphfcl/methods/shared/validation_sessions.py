@@ -190,8 +190,8 @@ class ValidationSessions:
     def as_stream(self, base: BaseSession) -> tuple[BaseSession, list[Session]]:
         """Session 0 without the held-out classes, and the sessions of the first draw in which they arrive.
 
-        The columns are the local positions. A learner fitted to the first and walked through the others meets held-out
-        classes as it will meet novel ones, but for the graph, which is that of session 0 all the time.
+        The columns are the local positions. A learner that is fitted to the first and learns the others meets held-out
+        classes as it will meet novel ones, except that the graph is always that of session 0.
         """
         known_names = [name for c, name in enumerate(base.classes) if c not in base.validation_columns]
         held_out_names = [base.classes[c] for c in base.validation_columns]

@@ -87,7 +87,7 @@ class ClassGroups:
         self.labels, self.way, self.share = labels, way, share
 
     def draw(self, random: np.random.Generator) -> sparse.csr_array:
-        """(t, t) edges inside groups of N classes, drawn anew; what is left over of the classes is a smaller group."""
+        """(t, t) edges inside groups of N classes, drawn at random; classes left over are a smaller group."""
         count = int(self.labels.max(initial=0)) + 1
         group_of = np.empty(count, dtype=np.int64)
         group_of[random.permutation(count)] = np.arange(count) // self.way
