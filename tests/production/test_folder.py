@@ -87,7 +87,7 @@ def test_a_database_that_cannot_be_read_is_not_written_over(folder: Path) -> Non
 
 
 def test_a_model_that_was_never_finished_is_none(tmp_path: Path) -> None:
-    """Whoever is killed before the first version leaves an empty file, or a journal that undoes all."""
+    """A process that is killed before the first version leaves an empty file, or a journal that undoes all."""
     (tmp_path / "model").mkdir()
     (tmp_path / "model" / "model.sqlite").touch()
     assert not ModelFolder(tmp_path / "model").exists()

@@ -72,7 +72,7 @@ def two(folder: Path) -> Path:
 
 @pytest.fixture
 def clean(two: Path, tmp_path: Path) -> set[str]:
-    """The chunks that are left if nobody is killed."""
+    """The chunks that are left if no process is killed."""
     done = Path(shutil.copytree(two, tmp_path / "clean"))
     _erase(str(done))
     return stored_chunks(done)
@@ -127,7 +127,7 @@ def test_killed_before_the_commit_nothing_has_changed(two: Path, clean: set[str]
 
 
 def test_bytes_are_gone_even_before_the_file_is_written_anew(two: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever is killed right after the commit leaves no byte in free pages: deleted rows are overwritten."""
+    """A process that is killed right after the commit leaves no byte in free pages: deleted rows are overwritten."""
     monkeypatch.setattr(Database, "vacuum", lambda _: None)
     traces = stored_as(two, row_of(TRAINED)) + stored_as(two, TRAINED.encode())
     assert in_a_file(two, traces) == traces != []

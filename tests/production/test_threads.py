@@ -1,4 +1,4 @@
-"""A model is read while it learns: every answer is that of one whole state, and nobody waits for a writer."""
+"""A model is read while it learns: every answer is that of one whole state, and no reader waits for a writer."""
 
 import json
 import threading

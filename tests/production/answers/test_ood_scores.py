@@ -149,7 +149,7 @@ def test_weights_go_to_the_measure_that_tells_unknown_nodes() -> None:
     columns = np.repeat(np.arange(6), 50)
     standard = random.normal(size=(300, len(MEASURES)))
     standard[:, 1] += 3 * (columns >= 4)
-    stages = [Stage(standard, columns, 4), Stage(standard, columns, 6)]  # nobody is unknown in the second
+    stages = [Stage(standard, columns, 4), Stage(standard, columns, 6)]  # no node is unknown in the second
     weights = fit_weights(stages)
     assert max(weights, key=lambda name: weights[name]) == MEASURES[1].name
     strange = combined(standard, weights)

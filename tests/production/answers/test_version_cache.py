@@ -14,6 +14,6 @@ def test_a_loaded_model_answers_the_same_without_and_with_the_cache(folder: Path
     assert not cached(without)
     same_answers(with_cache, without, 1e-5)
     without.wait()
-    assert (folder / "cache.sqlite").exists(), "whoever had to compute leaves it for the next reader"
+    assert (folder / "cache.sqlite").exists(), "the process that had to compute leaves it for the next reader"
     (folder / "cache.sqlite").write_bytes(b"nonsense")
     same_answers(GraphClassifier.load(folder), without, 1e-5)

@@ -1,4 +1,4 @@
-"""A model trained anew: what it keeps, what it is compared on, and when it is taken."""
+"""A model trained again: what it keeps, what it is compared on, and when it is taken."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -25,7 +25,7 @@ def aged(start: GraphClassifier) -> GraphClassifier:
     return copy_of(start).learn({"eight": EIGHT}, by="ann", when="2026-11-16")
 
 
-def anew(graph: Graph, **changes: Any) -> Graph:
+def changed_graph(graph: Graph, **changes: Any) -> Graph:
     """The same graph with some things changed."""
     fields = {
         "features": graph.features,
@@ -244,9 +244,9 @@ def test_words_are_counted_weighed_again_and_brought_by_a_graph(tmp_path: Path) 
 def test_dense_columns_are_standardised_again() -> None:
     graph = small_graph()
     assert not isinstance(graph.features, np.ndarray)
-    dense = anew(graph, features=graph.features.toarray())
+    dense = changed_graph(graph, features=graph.features.toarray())
     model = GraphClassifier("proto-gcn", quick("proto-gcn")).fit(dense)
-    moved = anew(dense, features=dense.features * 3 + 1)
+    moved = changed_graph(dense, features=dense.features * 3 + 1)
     model.refit(moved, anyway=True)
     standard = graph_in_memory(model).standardisation
     train = model.label_store_.of_part(LabelRole.TRAIN)[0]

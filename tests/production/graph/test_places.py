@@ -38,7 +38,7 @@ def test_folders_that_move_are_found_or_asked_for(model: GraphClassifier, tmp_pa
     assert everything(tmp_path / "model") == before, "a reader does not change what is remembered"
     with pytest.raises(InputError, match="not where it was"):
         GraphClassifier.load(tmp_path / "model").predict()
-    assert ModelFolder(tmp_path / "model", use).rollback(1) == 2  # whoever writes a version does
+    assert ModelFolder(tmp_path / "model", use).rollback(1) == 2  # a process that writes a version does
     np.testing.assert_array_equal(GraphClassifier.load(tmp_path / "model").predict(), wanted)
     (tmp_path / "both").mkdir()
     for name in ("model", "elsewhere", "work"):

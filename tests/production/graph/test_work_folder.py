@@ -27,7 +27,7 @@ def test_states_of_the_graph_that_nobody_asks_about_go(
     model.save(folder.path)
     ends = graph.node_ids.tolist()
     stopped = work / "graph-0123456789abcdef"
-    stopped.mkdir()  # nobody finished its answers
+    stopped.mkdir()  # its answers were not finished
     seen = []
     for number in range(3):
         with folder.editing() as changed:

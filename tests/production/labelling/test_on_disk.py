@@ -51,7 +51,7 @@ def named_graph(*, words: bool) -> Graph:
 
 @pytest.fixture(scope="module", params=[False, True], ids=["numbers", "words"])
 def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Pair:
-    """The same model in memory and on disk, taught a class and grown by two nodes; nobody changes it."""
+    """The same model in memory and on disk, taught a class and grown by two nodes; no test changes it."""
     graph = on_disk(named_graph(words=request.param), tmp_path_factory.mktemp("labelling"))
     memory, disk = fit(graph.loaded()), fit(graph)
     ends = graph.node_ids[:4].tolist()

@@ -173,7 +173,7 @@ def test_bad_input(ridge: GraphClassifier) -> None:
 
 
 def anything(value: object) -> Any:
-    """A value whose type nobody checks, as a user hands it in."""
+    """A value whose type is not checked, as a user hands it in."""
     return value
 
 

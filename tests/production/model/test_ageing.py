@@ -48,8 +48,8 @@ FIT = entry("fit", 1, words=100, unknown_words=5, accuracy=accuracy(a=0.9, b=0.8
 )
 def test_each_sign_has_its_limit(words: str, later: dict[str, Any], over: bool) -> None:
     assert sign([FIT, later], words).over is over
-    anew = entry("refit", 3, words=100, unknown_words=5, accuracy=later.get("accuracy"))
-    assert not sign([FIT, later, anew], words).over  # it starts again
+    again = entry("refit", 3, words=100, unknown_words=5, accuracy=later.get("accuracy"))
+    assert not sign([FIT, later, again], words).over  # it starts again
 
 
 def test_what_a_rollback_undid_is_no_sign() -> None:

@@ -73,7 +73,7 @@ def test_what_was_stopped_is_not_written_over_and_not_mixed_up(tmp_path: Path) -
     with pytest.raises(InputError, match="is of a fit with another seed: repeat its options"):
         fit(folder, resume=True, seed=1)
     fit(folder, resume=True)
-    with ModelFolder(folder).editing() as model:  # whoever writes next tidies up
+    with ModelFolder(folder).editing() as model:  # the next writer tidies up
         model.rename("class-00", "zero")
     assert not (folder / "fitting").exists()
 

@@ -257,7 +257,7 @@ def _read_for_ever(path: str, done: Any) -> None:
 
 
 def test_threads_that_read_do_not_keep_a_writer_waiting(database: Database) -> None:
-    """SQLite lets a thread in while another one of its process reads, whoever waits to write."""
+    """SQLite lets a thread in while another one of its process reads, although another process waits to write."""
     context = multiprocessing.get_context("fork")
     done = context.Event()
     reader = context.Process(target=_read_for_ever, args=(str(database.path), done))

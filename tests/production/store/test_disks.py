@@ -163,7 +163,7 @@ def test_copies_taken_during_writes_are_whole_or_said_to_be_damaged(folder: Path
 
 @pytest.mark.long
 def test_eight_readers_beside_a_writer(folder: Path) -> None:
-    """Nobody sees half a version, and the writer is not kept waiting."""
+    """No reader sees half a version, and the writer is not kept waiting."""
     stop = folder.parent / "stop"
 
     def ask() -> None:
