@@ -21,7 +21,7 @@ from graphfcl.methods import SILENT, Learner, Progress
 from graphfcl.methods.progress import progress_of
 from graphfcl.production.answering import AnsweringModel
 from graphfcl.production.answers.answers import ModelAnswers
-from graphfcl.production.graph.place import FolderUse
+from graphfcl.production.graph.place import AS_BEFORE, FolderUse
 from graphfcl.production.labels.label_store import Statement, Support
 from graphfcl.production.model.parts import ModelParts, list_of_names, make_configuration
 from graphfcl.production.model.state import ModelState
@@ -346,12 +346,7 @@ class GraphClassifier(AnsweringModel):
 
     @classmethod
     def load(
-        cls,
-        folder: Any,
-        *,
-        version: int | None = None,
-        device: str = "cpu",
-        use: FolderUse = FolderUse(),  # noqa: B008  # it is frozen
+        cls, folder: Any, *, version: int | None = None, device: str = "cpu", use: FolderUse = AS_BEFORE
     ) -> "GraphClassifier":
         """The newest version of a model, or an older one; what it consists of is read when it is needed.
 

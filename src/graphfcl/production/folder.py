@@ -9,7 +9,7 @@ from graphfcl.errors import InputError
 from graphfcl.methods import SILENT, Progress
 from graphfcl.methods.progress import progress_of
 from graphfcl.production.classifier import GraphClassifier
-from graphfcl.production.graph.place import FolderUse
+from graphfcl.production.graph.place import AS_BEFORE, FolderUse
 from graphfcl.production.labels.history import Entry
 from graphfcl.production.model.fit_checkpoints import FitCheckpoints
 from graphfcl.production.model.pruning import Pruned, prune
@@ -34,7 +34,7 @@ class ModelFolder:
     use: of a model on a graph folder, where that is and what may be used to compute on it, if it is not as it was.
     """
 
-    def __init__(self, path: str | Path, use: FolderUse = FolderUse()) -> None:  # noqa: B008  # it is frozen
+    def __init__(self, path: str | Path, use: FolderUse = AS_BEFORE) -> None:
         self.path, self._use = Path(path), use
         self._versions = Versions(self.path, use)
 

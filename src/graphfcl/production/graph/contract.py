@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 AT_A_TIME = 1 << 14  # nodes that are answered about at a time, where all are
 UNKNOWN_NODE = "node {} is not in the graph: check the ids."
+UNKNOWN_END = (
+    "an edge leads to node {}, which is not in the graph: add the node first, or drop the edge; nothing was changed."
+)
 
 
 class NodeIndex(Protocol):
@@ -76,6 +79,10 @@ class NodeIndex(Protocol):
             where = f"{ids.place(missing[0])}: " if hasattr(ids, "place") else ""
             raise InputError(where + sentence.format(f"{quoted(listed(ids)[missing[0]])}{more}"))
         return rows
+
+    def rows_of_ends(self, source: Any, target: Any) -> np.ndarray:
+        """(2, e) rows of the ends of edges; one that is not there is an error."""
+        return np.stack([self.known_rows(ids, UNKNOWN_END) for ids in (source, target)])
 
     def numbers_of(self, ids: Any) -> np.ndarray:
         """(m,) numbers of ids; one that is not there is an error."""

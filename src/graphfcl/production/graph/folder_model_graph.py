@@ -6,7 +6,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 from scipy import sparse
@@ -27,12 +27,7 @@ from graphfcl.production.answers.calibration import Calibration
 from graphfcl.production.answers.version_cache import CacheContents, CacheKeys
 from graphfcl.production.graph.contract import ModelGraph
 from graphfcl.production.graph.feature_columns import FeatureColumns, fresh_ids
-from graphfcl.production.graph.growing_graph import (
-    NO_SUCH_END,
-    NO_SUCH_NODE,
-    no_such_edge,
-    refuse_other_nodes,
-)
+from graphfcl.production.graph.growing_graph import NO_SUCH_NODE, no_such_edge, refuse_other_nodes
 from graphfcl.production.graph.place import FolderUse, write_place
 from graphfcl.production.graph.work_files import LeavingNothing, keep_answers, write_answers
 from graphfcl.runtime.devices import device_on_disk
@@ -77,18 +72,18 @@ class FolderModelGraph(ModelGraph):
             yield
 
     @classmethod
-    def of(cls, graph: AnyGraph) -> "FolderModelGraph":
+    def of(cls, graph: AnyGraph) -> Self:
         assert isinstance(graph, GraphFolder)
         return cls(graph, Growth.none(graph), graph.resources).fitted_again()
 
-    def standardised(self, nodes: np.ndarray) -> "FolderModelGraph":
+    def standardised(self, nodes: np.ndarray) -> Self:
         if self.base.sparse_features:
             return self
         chosen = np.zeros(self.folder.node_count, dtype=bool)
         chosen[nodes] = True
         return replace(self, standardisation=Standardisation.fit_blocks(lambda: self.folder.feature_blocks(chosen)))
 
-    def fitted_again(self) -> "FolderModelGraph":
+    def fitted_again(self) -> Self:
         text, shown = self.base.text, self._shown
         chosen = np.ones(self.folder.node_count, dtype=bool) if shown is None else shown
         weights = None
@@ -101,13 +96,12 @@ class FolderModelGraph(ModelGraph):
         """Numbers are rows of the graph folder."""
         return isinstance(other, FolderModelGraph) and other.base is self.base
 
-    def brought(self, graph: AnyGraph) -> tuple["FolderModelGraph", np.ndarray]:
+    def brought(self, graph: AnyGraph) -> tuple[Self, np.ndarray]:
         assert isinstance(graph, GraphFolder)
         for rows in self.row_parts(row_bytes=64):
             ids = self.ids_at(rows)
             refuse_other_nodes(ids, graph.nodes_of(ids), graph, self.node_count)
-        fresh = FolderModelGraph.of(graph.with_resources(self.resources))
-        return fresh, np.arange(graph.node_count)
+        return self.of(graph.with_resources(self.resources)), np.arange(graph.node_count)
 
     # What it has
 
@@ -155,12 +149,9 @@ class FolderModelGraph(ModelGraph):
     def all_words(self) -> dict[str, int]:
         if self.text_weights is None:
             return {}
-        total = {"words": 0, "unknown_words": 0}
-        for start in range(0, self.folder.node_count, BLOCK):
-            part = self.folder.features(start, min(start + BLOCK, self.folder.node_count))
-            for name, count in self.columns.words_of(part).items():
-                total[name] += count
-        return total
+        blocks = self.folder.feature_blocks(np.ones(self.folder.node_count, dtype=bool))
+        counts = [self.columns.words_of(block) for block in blocks]
+        return {name: sum(each[name] for each in counts) for name in ("words", "unknown_words")}
 
     # Nodes by id
 
@@ -204,16 +195,14 @@ class FolderModelGraph(ModelGraph):
 
     # Changes
 
-    def with_nodes(self, ids: Any, features: Features) -> tuple["FolderModelGraph", np.ndarray]:
+    def with_nodes(self, ids: Any, features: Features) -> tuple[Self, np.ndarray]:
         fresh = fresh_ids(ids, self)
         self.columns.refuse_other_shape(features, fresh.size)
         first = self.growth.row_count
         return self._changed(self.growth.with_nodes(fresh, features)), np.arange(first, first + fresh.size)
 
-    def with_edges(
-        self, source: Any, target: Any, weights: np.ndarray | None = None
-    ) -> tuple["FolderModelGraph", np.ndarray]:
-        ends = np.stack([self.known_rows(each, NO_SUCH_END) for each in (source, target)])
+    def with_edges(self, source: Any, target: Any, weights: np.ndarray | None = None) -> tuple[Self, np.ndarray]:
+        ends = self.rows_of_ends(source, target)
         first, second, wanted = _pairs(ends, weights, "the new edges")
         there = _weights_in(self.folder, first, second)
         more = wanted > there
@@ -222,8 +211,8 @@ class FolderModelGraph(ModelGraph):
         growth = self.growth.with_weights(first, second, wanted, before, int(np.count_nonzero(there == 0)))
         return self._changed(growth), np.union1d(first, second)
 
-    def without_edges(self, source: Any, target: Any) -> tuple["FolderModelGraph", np.ndarray]:
-        ends = np.stack([self.known_rows(each, NO_SUCH_END) for each in (source, target)])
+    def without_edges(self, source: Any, target: Any) -> tuple[Self, np.ndarray]:
+        ends = self.rows_of_ends(source, target)
         missing = np.flatnonzero(_weights_in(self.folder, ends.min(axis=0), ends.max(axis=0)) == 0)
         if missing.size:
             raise no_such_edge(*self.ids_at(ends[:, missing[0]]).tolist())
@@ -232,7 +221,7 @@ class FolderModelGraph(ModelGraph):
         growth = self.growth.with_weights(first, second, np.zeros_like(before), before, -first.size)
         return self._changed(growth), np.union1d(first, second)
 
-    def without_nodes(self, ids: Any) -> tuple["FolderModelGraph", np.ndarray, np.ndarray]:
+    def without_nodes(self, ids: Any) -> tuple[Self, np.ndarray, np.ndarray]:
         rows = np.unique(self.known_rows(ids, NO_SUCH_NODE))
         near = self.folder.rows.neighbours_at(rows)
         others = near.indices[~np.isin(near.indices, rows)]
@@ -240,7 +229,7 @@ class FolderModelGraph(ModelGraph):
         growth = self.growth.without_nodes(rows, self.base.node_count, edges)
         return self._changed(growth), rows, np.unique(others).astype(np.int64)
 
-    def _changed(self, growth: Growth) -> "FolderModelGraph":
+    def _changed(self, growth: Growth) -> Self:
         return replace(self, growth=growth, restate_due=True)
 
     # Computing
@@ -263,7 +252,7 @@ class FolderModelGraph(ModelGraph):
             yield lock
 
     @contextmanager
-    def at_work(self) -> "Iterator[FolderModelGraph]":
+    def at_work(self) -> Iterator[Self]:
         if not self.resources.starts_workers:
             yield self
             return
@@ -287,7 +276,7 @@ class FolderModelGraph(ModelGraph):
     def attempt(self, learner: Learner, compute: Callable[[Learner], Result]) -> Result:
         return computed_with(learner, compute)
 
-    def restated(self) -> "FolderModelGraph":
+    def restated(self) -> Self:
         return replace(self, restate_due=False)
 
     def all_scores(self, learner: Learner, progress: Progress) -> Any:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
@@ -19,9 +19,6 @@ from graphfcl.production.graph.contract import ModelGraph, NodeNames
 from graphfcl.production.graph.feature_columns import FeatureColumns, fresh_ids
 
 WHOLE_ABOVE = 0.5  # share of nodes within reach of a change above which all embeddings are computed again
-NO_SUCH_END = (
-    "an edge leads to node {}, which is not in the graph: add the node first, or drop the edge; nothing was changed."
-)
 NO_SUCH_NODE = "node {} is not in the graph: leave it out; nothing was changed."
 
 
@@ -44,7 +41,7 @@ class GrowingGraph(NodeNames, ModelGraph):
     standardisation: Standardisation | None = None
 
     @classmethod
-    def of(cls, graph: AnyGraph) -> "GrowingGraph":
+    def of(cls, graph: AnyGraph) -> Self:
         graph = graph.loaded()
         count, text = graph.node_count, graph.text
         weights = None if text is None else TextWeights.fit(graph.features, text.min_nodes, text.beside)
@@ -58,19 +55,19 @@ class GrowingGraph(NodeNames, ModelGraph):
             text_weights=weights,
         )
 
-    def standardised(self, nodes: np.ndarray) -> "GrowingGraph":
+    def standardised(self, nodes: np.ndarray) -> Self:
         if not isinstance(self.features, np.ndarray):
             return self
         rows = self.features[self.visible.rows(nodes)]
         return replace(self, standardisation=Standardisation.fit(rows))
 
-    def fitted_again(self) -> "GrowingGraph":
+    def fitted_again(self) -> Self:
         text = self.text_weights
         groups = () if text is None or text.beside is None else text.beside.groups
         weights = None if text is None else TextWeights.fit(self.features, text.min_nodes, groups)
         return replace(self, text_weights=weights, standardisation=None)
 
-    def brought(self, graph: AnyGraph) -> tuple["GrowingGraph", np.ndarray]:
+    def brought(self, graph: AnyGraph) -> tuple[Self, np.ndarray]:
         """The nodes keep their numbers."""
         rows = IdIndex(graph.node_ids).rows(self.ids)
         refuse_other_nodes(self.ids, rows, graph, self.node_count)
@@ -112,7 +109,7 @@ class GrowingGraph(NodeNames, ModelGraph):
 
     # Changes
 
-    def with_nodes(self, ids: Any, features: Features) -> tuple["GrowingGraph", np.ndarray]:
+    def with_nodes(self, ids: Any, features: Features) -> tuple[Self, np.ndarray]:
         fresh = fresh_ids(ids, self)
         self.columns.refuse_other_shape(features, fresh.size)
         size = self.node_count + fresh.size
@@ -129,18 +126,16 @@ class GrowingGraph(NodeNames, ModelGraph):
         )
         return grown, numbers
 
-    def with_edges(
-        self, source: Any, target: Any, weights: np.ndarray | None = None
-    ) -> tuple["GrowingGraph", np.ndarray]:
-        rows = self._ends(source, target)
+    def with_edges(self, source: Any, target: Any, weights: np.ndarray | None = None) -> tuple[Self, np.ndarray]:
+        rows = self.rows_of_ends(source, target)
         added, _ = adjacency_from_edges(rows[0], rows[1], weights, self.node_count, "the new edges")
         joined = self.adjacency.maximum(added).tocsr()
         joined.sort_indices()
         touched = np.unique((joined - self.adjacency).tocoo().row)
         return replace(self, adjacency=joined), self.numbers[touched]
 
-    def without_edges(self, source: Any, target: Any) -> tuple["GrowingGraph", np.ndarray]:
-        first, second = self._ends(source, target)
+    def without_edges(self, source: Any, target: Any) -> tuple[Self, np.ndarray]:
+        first, second = self.rows_of_ends(source, target)
         there = np.asarray(self.adjacency[first, second]).ravel() > 0
         if not there.all():
             missing = int(np.flatnonzero(~there)[0])
@@ -151,7 +146,7 @@ class GrowingGraph(NodeNames, ModelGraph):
         kept.sort_indices()
         return replace(self, adjacency=sparse.csr_array(kept)), self.numbers[np.union1d(first, second)]
 
-    def without_nodes(self, ids: Any) -> tuple["GrowingGraph", np.ndarray, np.ndarray]:
+    def without_nodes(self, ids: Any) -> tuple[Self, np.ndarray, np.ndarray]:
         rows = self.known_rows(ids, NO_SUCH_NODE)
         stays = np.ones(self.node_count, dtype=bool)
         stays[rows] = False
@@ -183,12 +178,9 @@ class GrowingGraph(NodeNames, ModelGraph):
             marked[frontier] = True
         return np.flatnonzero(marked)
 
-    def _ends(self, source: Any, target: Any) -> tuple[np.ndarray, np.ndarray]:
-        return self.known_rows(source, NO_SUCH_END), self.known_rows(target, NO_SUCH_END)
-
     # Computing
 
-    def carry(self, learner: Learner, before: "GrowingGraph", touched: list[np.ndarray]) -> Mapping[str, Any]:
+    def carry(self, learner: Learner, before: Self, touched: list[np.ndarray]) -> Mapping[str, Any]:
         """Only embeddings within reach of the change are computed again.
 
         If more than ``WHOLE_ABOVE`` of the nodes are, the learner is given none, and computes all when it is asked.

@@ -39,6 +39,9 @@ class FolderUse:
     engine: "Tasks | None" = None
 
 
+AS_BEFORE = FolderUse()
+
+
 def find_graph(model: Path, digest: str, use: FolderUse) -> "tuple[GraphFolder, Resources]":
     """The graph folder of a model, and the resources to compute on it. digest: that of the graph folder.
 

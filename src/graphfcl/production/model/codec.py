@@ -24,7 +24,7 @@ from graphfcl.graph.tables.columns import ReadColumns
 from graphfcl.methods import Learner, LearnerState, find_method, flat_settings
 from graphfcl.production.answers.calibration import Calibration
 from graphfcl.production.graph import encode_graph, stored_graph
-from graphfcl.production.graph.place import FolderUse
+from graphfcl.production.graph.place import AS_BEFORE, FolderUse
 from graphfcl.production.labels.label_store import LabelRole, LabelStore, read_statements, statements_column
 from graphfcl.production.model.parts import Configuration, ModelParts
 from graphfcl.production.store.checks import Damaged, need, need_usable, read_json, whole_number
@@ -65,7 +65,7 @@ def encode_in_memory(parts: ModelParts) -> dict[str, Part]:
     return {name: replace(part, values=read_json(canonical_json(part.values))) for name, part in made.items()}
 
 
-def decode(part: ReadPart, *, device: str, use: FolderUse = FolderUse()) -> ModelParts:  # noqa: B008  # it is frozen
+def decode(part: ReadPart, *, device: str, use: FolderUse = AS_BEFORE) -> ModelParts:
     """The reverse; raises :class:`Damaged` or :class:`InputError` before anything wrong is used.
 
     use: where the graph folder of a model on disk is.

@@ -27,37 +27,32 @@ Keep = Callable[[ModelAnswers], None]
 Result = TypeVar("Result")
 
 
+@dataclass(eq=False)
 class AnsweringLearner:
     """The learner of a state. One thread at a time uses it, so that a method need not be thread-safe.
 
     computed: the answers about all nodes, if they were computed; readers of these do not wait. stored: the version that
     the state is, in its folder. keep: called when the answers of a version had to be computed, to store them for the
-    next reader. memory: what else was computed from the learner on this graph.
+    next reader. memory: what else was computed from the learner on this graph. lock: held by the thread that uses it.
+    restated: the learner as it is used, once it is restated on a changed graph.
     """
 
-    def __init__(
-        self,
-        parts: ModelParts,
-        computed: ModelAnswers | None = None,
-        stored: StoredVersion | None = None,
-        keep: Keep | None = None,
-        lock: AbstractContextManager[Any] | None = None,
-        memory: Memory | None = None,
-    ) -> None:
-        self.computed, self.stored = computed, stored
-        self._parts, self._keep = parts, keep
-        self._restated: Learner | None = None
-        self._lock: AbstractContextManager[Any] = lock or threading.RLock()
-        self.memory = memory or Memory()
+    parts: ModelParts
+    computed: ModelAnswers | None = None
+    stored: StoredVersion | None = None
+    keep: Keep | None = None
+    memory: Memory = field(default_factory=Memory)
+    lock: AbstractContextManager[Any] = field(default_factory=threading.RLock)
+    restated: Learner | None = None
 
     def with_parts(self, parts: ModelParts) -> "AnsweringLearner":
         """The same learner, with the same answers, in a model of which something else changed."""
-        return AnsweringLearner(parts, self.computed, self.stored, lock=self._lock, memory=self.memory)
+        return AnsweringLearner(parts, self.computed, self.stored, memory=self.memory, lock=self.lock)
 
     @contextmanager
     def alone(self) -> Iterator[None]:
         """Hold the learner while no other thread uses it; one read from a folder that fails is reported as damaged."""
-        with self._lock, self.checked():
+        with self.lock, self.checked():
             yield
 
     def checked(self) -> AbstractContextManager[None]:
@@ -77,18 +72,18 @@ class AnsweringLearner:
             return computed
         with self.alone():
             if not self.has_answers():
-                with self._parts.graph.in_use():
+                with self.parts.graph.in_use():
                     if not self.has_answers():  # another process may have computed them while this one waited
                         self.computed = self._compute(progress)
-                        if self._keep is not None:
-                            self._keep(self.computed)
+                        if self.keep is not None:
+                            self.keep(self.computed)
             assert self.computed is not None
             return self.computed
 
     def _compute(self, progress: Progress) -> ModelAnswers:
         from graphfcl.production.model.calibrating import compute_answers
 
-        parts, stored = self._parts.read(), self.stored
+        parts, stored = self.parts.read(), self.stored
         return parts.graph.attempt(
             parts.learner, lambda learner: compute_answers(replace(parts, learner=learner), progress, stored)
         )
@@ -110,27 +105,27 @@ class AnsweringLearner:
 
         If the learner is due to be restated on a changed graph, a copy of it is restated first, once.
         """
-        graph = self._parts.graph
+        graph = self.parts.graph
 
         def restated(learner: Learner) -> Learner:
-            learner.restate(graph.visible, *self._parts.label_store.knowledge())
+            learner.restate(graph.visible, *self.parts.label_store.knowledge())
             return learner
 
         def attempt(learner: Learner) -> Result:
-            self._restated = learner
+            self.restated = learner
             return use(learner)
 
         with self.alone(), graph.in_use():
-            if self._restated is None:
-                learner = self._parts.learner
+            if self.restated is None:
+                learner = self.parts.learner
                 due = graph.restate_due
-                self._restated = graph.attempt(learner.copy(graph.visible), restated) if due else learner
-            return graph.attempt(self._restated, attempt)
+                self.restated = graph.attempt(learner.copy(graph.visible), restated) if due else learner
+            return graph.attempt(self.restated, attempt)
 
     def copy(self) -> Learner:
         """An equal learner that may be changed."""
         with self.alone():
-            return self._parts.learner.copy(self._parts.graph.visible)
+            return self.parts.learner.copy(self.parts.graph.visible)
 
 
 @dataclass(frozen=True, eq=False)

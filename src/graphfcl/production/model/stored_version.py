@@ -23,7 +23,7 @@ from graphfcl.production.answers.answers import Answers, ModelAnswers
 from graphfcl.production.answers.row_values import RowValues
 from graphfcl.production.answers.version_cache import OpenCache, VersionCache, cache_keys
 from graphfcl.production.graph import ModelGraph, NodeIndex, StoredGraph, stored_graph
-from graphfcl.production.graph.place import FolderUse
+from graphfcl.production.graph.place import AS_BEFORE, FolderUse
 from graphfcl.production.labels.label_store import LabelStore
 from graphfcl.production.model.codec import PARTS, decode_answers, decode_label_store, decode_learner, label_source
 from graphfcl.production.model.parts import ModelParts
@@ -116,7 +116,7 @@ class StoredVersion:
         cache: VersionCache,
         refuse: Callable[[str], InputError],
         device: str,
-        use: FolderUse = FolderUse(),  # noqa: B008  # it is frozen
+        use: FolderUse = AS_BEFORE,
     ) -> None:
         self.manifest, self.version = manifest, int(manifest["version"])
         self._folder, self._stored, self._refuse = folder, stored, refuse

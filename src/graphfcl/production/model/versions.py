@@ -23,7 +23,7 @@ from typing import Any
 from graphfcl.errors import InputError
 from graphfcl.production.answers.answers import ModelAnswers
 from graphfcl.production.answers.version_cache import CacheContents, VersionCache, cache_keys
-from graphfcl.production.graph.place import FolderUse, work_folder
+from graphfcl.production.graph.place import AS_BEFORE, FolderUse, work_folder
 from graphfcl.production.labels.history import Entry, History, now
 from graphfcl.production.model.codec import encode
 from graphfcl.production.model.parts import ModelParts, whole_number
@@ -53,7 +53,7 @@ class Versions:
     use: what a user changes about the graph folder of the model, if it has one.
     """
 
-    def __init__(self, path: str | Path, use: FolderUse = FolderUse()) -> None:  # noqa: B008  # it is frozen
+    def __init__(self, path: str | Path, use: FolderUse = AS_BEFORE) -> None:
         self.path, self.use = Path(path), use
         self.database = Database(self.path / "model.sqlite")
         self.cache = VersionCache(self.path / "cache.sqlite")
