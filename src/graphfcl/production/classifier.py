@@ -24,7 +24,7 @@ from graphfcl.production.answers.answers import ModelAnswers
 from graphfcl.production.graph.place import AS_BEFORE, FolderUse
 from graphfcl.production.labels.label_store import Statement, Support
 from graphfcl.production.model.parts import ModelParts, list_of_names, make_configuration
-from graphfcl.production.model.state import ModelState
+from graphfcl.production.model.state import AnsweringLearner, ModelState
 from graphfcl.production.model.versions import Versions
 
 if TYPE_CHECKING:  # predictions do not import what only a change needs
@@ -292,7 +292,7 @@ class GraphClassifier(AnsweringModel):
     def from_parts(cls, parts: ModelParts, *, device: str = "cpu") -> "GraphClassifier":
         """A model of these parts, with an empty history."""
         model = cls(**parts.configuration.parameters(), device=device)
-        model._hold(ModelState.of(parts))
+        model._hold(ModelState(AnsweringLearner(parts)))
         return model
 
     def save(self, folder: Any, *, wait: float = 60.0) -> int:
@@ -369,8 +369,8 @@ class GraphClassifier(AnsweringModel):
                 versions.keep_answers(stored.manifest, stored.parts, answers, None if whole else versions.cache.start)
 
         model = cls.from_parts(stored.parts, device=device)
-        history = versions.stored_history(stored.manifest)
-        model._hold(ModelState.of_version(stored, history, keep), versions)
+        answering = AnsweringLearner(stored.parts, stored=stored, keep=keep)
+        model._hold(ModelState(answering, versions.stored_history(stored.manifest), stored.version), versions)
         return model
 
     def bytes_read(self) -> int:

@@ -80,10 +80,6 @@ class ModelScores:
         """(v, columns) whether a column is of the node's true class."""
         return self.class_of_column[self.columns][:, None] == self.class_of_column[None, :]
 
-    def likeliest_columns(self) -> np.ndarray:
-        """(v,) the column with the highest score among those of each node's true class."""
-        return np.where(self.is_true_class(), self.evidence.scores[self.rows], -np.inf).argmax(axis=1)
-
 
 @dataclass(frozen=True)
 class Calibration:
@@ -166,7 +162,8 @@ class Calibration:
     def recalibrated(self, model_scores: ModelScores) -> tuple["Calibration", np.ndarray]:
         """The calibration of the current model, and the (n, 2) readings of all nodes."""
         rows, held_out = model_scores.rows, self.held_out
-        scores, columns = model_scores.evidence.scores[rows], model_scores.likeliest_columns()
+        scores, is_true = model_scores.evidence.scores[rows], model_scores.is_true_class()
+        columns = np.where(is_true, scores, -np.inf).argmax(axis=1)  # the likeliest one of each node's true class
         temperature = best_temperature(scores, columns, start=self.temperature)
         evidence = replace(model_scores.evidence, temperature=temperature)
         names = tuple(held_out.weights)
@@ -191,7 +188,7 @@ class Calibration:
             calibration,
             ood_score=short(np.quantile(ood_scores, LEVELS)),
             tail=float(excess.mean()) if excess.size and excess.mean() > 0 else 1.0,
-            misses=miss_quantiles(1 - np.where(model_scores.is_true_class(), probabilities, 0).sum(axis=1)),
+            misses=miss_quantiles(1 - np.where(is_true, probabilities, 0).sum(axis=1)),
         )
         if evidence.few.any():
             limit = max(limit, self._few_limit(evidence, values, ruler, model_scores.left_out))

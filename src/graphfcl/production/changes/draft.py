@@ -189,12 +189,11 @@ class Draft:
 
     def finished(self, current: ModelState) -> ModelState:
         """The state after the change. current: the model's, which may have been saved meanwhile."""
-        history = current.history.plus(self.entries)
         if self._learner is None:
-            parts = self._parts(current.parts.learner)
-            return replace(current, parts=parts, answering=current.answering.with_parts(parts), history=history)
-        parts = self._parts(self._learner)
-        return replace(current, parts=parts, answering=AnsweringLearner(parts, self._answers), history=history)
+            answering = current.answering.with_parts(self._parts(current.parts.learner))
+        else:
+            answering = AnsweringLearner(self._parts(self._learner), self._answers)
+        return replace(current, answering=answering, history=current.history.plus(self.entries))
 
     def _parts(self, learner: Learner) -> ModelParts:
         return ModelParts(self.configuration, self.graph, learner, self.labels, self.calibration)

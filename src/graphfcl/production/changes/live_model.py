@@ -22,7 +22,7 @@ from graphfcl.production.answers.calibration import Calibration
 from graphfcl.production.labels.history import History
 from graphfcl.production.labels.label_store import LabelStore
 from graphfcl.production.model.parts import Configuration, ModelParts, name_of_method
-from graphfcl.production.model.state import ModelState, pack, unpack
+from graphfcl.production.model.state import AnsweringLearner, ModelState, pack, unpack
 from graphfcl.production.model.versions import Versions
 
 if TYPE_CHECKING:  # predictions do not import what only a change needs
@@ -162,7 +162,7 @@ class LiveModel:
         """Be a new model of these parts; the caller holds the lock of changes."""
         from graphfcl.production.changes.draft import Draft
 
-        first = ModelState.of(parts)
+        first = ModelState(AnsweringLearner(parts))
         draft = Draft(first, replace(self.configuration, columns=parts.configuration.columns), parts.learner)
         draft.finalise(change, at_once=True, progress=progress)
         self._state = draft.finished(first)

@@ -48,11 +48,6 @@ class History(Sequence[Entry]):
     def __init__(self, new: Iterable[Entry] = (), past: Past | None = None) -> None:
         self._new, self._past = tuple(new), past
 
-    @classmethod
-    def stored(cls, read: Callable[[], list[Entry]], count: int, accuracy: dict[str, Any] | None) -> "History":
-        """The history of a model in a folder."""
-        return cls((), Past(read, count, accuracy))
-
     def entries(self) -> list[Entry]:
         """Copies of all entries."""
         before = [] if self._past is None else self._past.entries

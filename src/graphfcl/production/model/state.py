@@ -5,7 +5,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -132,24 +132,18 @@ class AnsweringLearner:
 class ModelState:
     """Never changed: a change makes the next state.
 
-    parts: what the model consists of. answering: its learner. history: all changes up to here. version: of the folder
-    that the model was last loaded from or saved to.
+    answering: its learner. history: all changes up to here. version: of the folder that the model was last loaded from
+    or saved to.
     """
 
-    parts: ModelParts
     answering: AnsweringLearner
     history: History = field(default_factory=History)
     version: int | None = None
 
-    @classmethod
-    def of(cls, parts: ModelParts, answers: ModelAnswers | None = None) -> Self:
-        """The first state of a model. answers: of all nodes, if they were computed."""
-        return cls(parts, AnsweringLearner(parts, answers))
-
-    @classmethod
-    def of_version(cls, stored: StoredVersion, history: History, keep: Keep | None) -> Self:
-        """The state of a model in a folder."""
-        return cls(stored.parts, AnsweringLearner(stored.parts, stored=stored, keep=keep), history, stored.version)
+    @property
+    def parts(self) -> ModelParts:
+        """What the model consists of."""
+        return self.answering.parts
 
     def catalogue(self) -> LabelStore:
         """The names of the classes: a label store with perhaps no labelled nodes, which are not read for it."""
@@ -213,7 +207,7 @@ class ModelState:
     def copy(self) -> "ModelState":
         """An equal state with a learner of its own; all else is immutable and shared."""
         parts = replace(self.parts.read(), learner=self.answering.copy())
-        return replace(self, parts=parts, answering=AnsweringLearner(parts, self.answering.computed))
+        return replace(self, answering=AnsweringLearner(parts, self.answering.computed))
 
 
 @dataclass(frozen=True, eq=False)
@@ -279,5 +273,4 @@ def unpack(packed: PackedState, *, device: str) -> ModelState:
     """The state again; its method must be known here."""
     parts = decode(packed.parts.__getitem__, device=device, use=packed.use)
     answers = ModelAnswers(*packed.answers, parts.calibration) if packed.answers else None
-    state = ModelState.of(parts, answers)
-    return replace(state, history=History(json.loads(packed.history)), version=packed.version)
+    return ModelState(AnsweringLearner(parts, answers), History(json.loads(packed.history)), packed.version)

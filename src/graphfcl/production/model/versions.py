@@ -24,7 +24,7 @@ from graphfcl.errors import InputError
 from graphfcl.production.answers.answers import ModelAnswers
 from graphfcl.production.answers.version_cache import CacheContents, VersionCache, cache_keys
 from graphfcl.production.graph.place import AS_BEFORE, FolderUse, work_folder
-from graphfcl.production.labels.history import Entry, History, now
+from graphfcl.production.labels.history import Entry, History, Past, now
 from graphfcl.production.model.codec import encode
 from graphfcl.production.model.parts import ModelParts, whole_number
 from graphfcl.production.model.stored_version import (
@@ -129,7 +129,7 @@ class Versions:
     def stored_history(self, manifest: Manifest) -> History:
         """The history of a version, read when it is used."""
         past, count = manifest["past"], manifest["past"]["changes"] + len(manifest["changes"])
-        return History.stored(lambda: self.history(manifest["version"]), count, past.get("accuracy"))
+        return History(past=Past(lambda: self.history(manifest["version"]), count, past.get("accuracy")))
 
     def keep_answers(
         self,
