@@ -1,5 +1,7 @@
 """What the rest of ``production`` knows of the graph of a model, and the index of nodes in memory."""
 
+# ruff: noqa: ARG002, ARG003  # one kind of graph needs arguments that the other does not
+
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -112,12 +114,12 @@ class ModelGraph(NodeIndex, Protocol):
     text_weights: "TextWeights | None" = None
 
     @classmethod
-    def refuse_method(cls, method: str) -> None:  # noqa: ARG003
+    def refuse_method(cls, method: str) -> None:
         """Refuse a method that cannot compute on this kind of graph."""
         return
 
     @classmethod
-    def fitting(cls, graph: "AnyGraph", keep: Callable[[], bool]) -> AbstractContextManager[None]:  # noqa: ARG003
+    def fitting(cls, graph: "AnyGraph", keep: Callable[[], bool]) -> AbstractContextManager[None]:
         """Around a fit to ``graph``: no other process computes there, and a refused fit leaves nothing behind.
 
         keep: whether the fit left something to go on with.
@@ -174,7 +176,7 @@ class ModelGraph(NodeIndex, Protocol):
     def fitted_again(self) -> Self:
         """With words weighted by how often they occur in the graph as it is; dense columns are not standardised."""
 
-    def shares_numbers(self, other: "ModelGraph") -> bool:  # noqa: ARG002
+    def shares_numbers(self, other: "ModelGraph") -> bool:
         """Whether a node has the same number in another graph of the same model."""
         return True
 
@@ -198,11 +200,7 @@ class ModelGraph(NodeIndex, Protocol):
         """The same graph, with workers that are started once for all that is computed inside."""
         return nullcontext(self)
 
-    def cleared(
-        self,
-        lock: "SharedLock | None",  # noqa: ARG002
-        remember: Callable[[str, Any], Any],  # noqa: ARG002
-    ) -> AbstractContextManager[None]:
+    def cleared(self, lock: "SharedLock | None", remember: Callable[[str, Any], Any]) -> AbstractContextManager[None]:
         """Around a computation whose files are not needed afterwards. lock: of :meth:`in_use`.
 
         remember: keeps a value by name for a computation that is stopped and goes on, and returns the value kept first.
@@ -213,7 +211,7 @@ class ModelGraph(NodeIndex, Protocol):
         """What ``compute`` makes of a learner. It is called again, with an equal learner, if it met a damaged file."""
         return compute(learner)
 
-    def carry(self, learner: "Learner", before: Self, touched: list[np.ndarray]) -> Mapping[str, Any]:  # noqa: ARG002
+    def carry(self, learner: "Learner", before: Self, touched: list[np.ndarray]) -> Mapping[str, Any]:
         """Let a learner know this graph in place of the one before; what the history says of it.
 
         touched: numbers of nodes that are new or whose edges changed.
@@ -239,7 +237,7 @@ class ModelGraph(NodeIndex, Protocol):
         """Where it lies, and what may be used to compute on it; nothing in memory."""
         return FolderUse()
 
-    def write_place(self, model: Path) -> None:  # noqa: ARG002
+    def write_place(self, model: Path) -> None:
         """Let the model folder remember where the graph is, if it is not in the versions."""
         return
 
@@ -278,7 +276,7 @@ class StoredGraph(Protocol):
         """The device to compute on."""
         return wanted
 
-    def find_answers(self, keys: "CacheKeys", columns: int) -> ModelAnswers | None:  # noqa: ARG002
+    def find_answers(self, keys: "CacheKeys", columns: int) -> ModelAnswers | None:
         """Answers that were computed and kept for a version, beside the cache. columns: of scores."""
         return None
 
@@ -309,7 +307,7 @@ class NodeNames(NodeIndex):
     def contains(self, numbers: np.ndarray) -> np.ndarray:
         return np.isin(numbers, self.numbers)
 
-    def row_parts(self, row_bytes: int) -> Iterator[np.ndarray]:  # noqa: ARG002  # answers are in memory already
+    def row_parts(self, row_bytes: int) -> Iterator[np.ndarray]:
         for start in range(0, max(1, self.node_count), AT_A_TIME):
             yield np.arange(start, min(start + AT_A_TIME, self.node_count))
 

@@ -1,5 +1,7 @@
 """The graph of a model that stays on disk: a graph folder, and what was added to it and removed from it."""
 
+# ruff: noqa: ARG002  # one kind of graph needs arguments that the other does not
+
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -298,11 +300,7 @@ class FolderModelGraph(ModelGraph):
         write_place(model, self.base, self.resources)
 
     def keep_answers(
-        self,
-        answers: ModelAnswers,
-        learner: Learner,  # noqa: ARG002
-        keys: CacheKeys,
-        cache: Callable[[CacheContents], None] | None,  # noqa: ARG002
+        self, answers: ModelAnswers, learner: Learner, keys: CacheKeys, cache: Callable[[CacheContents], None] | None
     ) -> None:
         with suppress(OSError, InputError):  # they can be computed again
             keep_answers(answers, self.resources.work, keys.readings)
