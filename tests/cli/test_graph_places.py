@@ -15,7 +15,7 @@ RIDGE = ("--method", "sgc-ridge", "--workers", "1")
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a graph folder and a model of it that nobody has asked."""
+    """A folder with a graph folder and a model of it without any prediction."""
     root = tmp_path_factory.mktemp("places")
     write_folder(random_graph(300), root / "graph")
     succeeded("fit", "--graph", root / "graph", "--model", root / "model", *RIDGE, "--work", root / "model" / "work")

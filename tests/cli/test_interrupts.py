@@ -128,7 +128,7 @@ def test_a_grid_that_was_stopped_leaves_no_process_and_no_traceback(tmp_path: Pa
 @pytest.mark.long
 def test_that_command_goes_on(stopped_fit: tuple[list[str], list[str]]) -> None:
     again = list(stopped_fit[1])
-    again[again.index("pretraining.epochs=100000")] = "pretraining.epochs=2"  # nobody waits for the other fit
+    again[again.index("pretraining.epochs=100000")] = "pretraining.epochs=2"  # the other fit would take long
     done = subprocess.run([sys.executable, "-m", "graphfcl", *again], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "is version 1 of" in done.stdout

@@ -58,7 +58,7 @@ def results(folder: Path) -> dict[str, Result]:
     return made | run_all(
         {
             "read": [*from_file, saved],
-            "strange graph": ["stream", "--graph", "synthetic:nodes=400,classes=8,edges=1201", "--from", saved],
+            "other graph": ["stream", "--graph", "synthetic:nodes=400,classes=8,edges=1201", "--from", saved],
             "cut": [*from_file, folder / "cut.json"],
             "changed": [*from_file, folder / "changed.json"],
             "other": [*from_file, folder / "other.json"],
@@ -71,7 +71,7 @@ def results(folder: Path) -> dict[str, Result]:
             "unwritable": ["stream", "--graph", NAME, "--out", folder / "whole.json" / "inside.json"],
             "small": ["stream", "--graph", folder / "small.npz", "--seed", 1],
         },
-        {"read", "strange graph", "changed", "shots", "classes", "small"},
+        {"read", "other graph", "changed", "shots", "classes", "small"},
     )
 
 
@@ -101,7 +101,7 @@ def test_the_saved_file_holds_the_seed_and_the_graph(folder: Path, results: dict
 
 
 def test_a_stream_of_another_graph_is_refused(folder: Path, results: dict[str, Result]) -> None:
-    assert_one_sentence(results["strange graph"], str(folder / "saved.json"), "was made for another graph")
+    assert_one_sentence(results["other graph"], str(folder / "saved.json"), "was made for another graph")
 
 
 @pytest.mark.parametrize(
@@ -154,7 +154,7 @@ def test_the_benchmark_s_streams_are_verified(tmp_path: Path) -> None:
             "saved": ["stream", "--graph", "wordnet", "--from", tmp_path / "same.json", "--verify"],
             "other": ["stream", "--graph", "wordnet", "--from", tmp_path / "other.json", "--verify"],
             "missing": ["stream", "--graph", "cora-topics", "--verify", "--data-dir", tmp_path],
-            "stranger": ["stream", "--graph", "synthetic", "--verify"],
+            "unlisted": ["stream", "--graph", "synthetic", "--verify"],
             "seed": ["stream", "--graph", "wordnet", "--verify", "--seed", 3],
             "nothing": ["stream"],
         },
@@ -168,7 +168,7 @@ def test_the_benchmark_s_streams_are_verified(tmp_path: Path) -> None:
     for name, text in (
         ("other", "not the benchmark's stream of wordnet with seed 4"),
         ("missing", "files of cora-topics are not here"),
-        ("stranger", "synthetic is no graph of the benchmark"),
+        ("unlisted", "synthetic is no graph of the benchmark"),
         ("seed", "leave the other options out"),
         ("nothing", "name the graph"),
     ):

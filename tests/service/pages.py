@@ -37,7 +37,7 @@ window.fetch = async (address, options) => {
 
 @dataclass(frozen=True)
 class Served:
-    """A server: where it is, and what it wants to hear before it changes anything."""
+    """A server: its address, and the token that changes need."""
 
     address: str
     token: str
@@ -114,7 +114,7 @@ class Page:
         chain.perform()
 
     def click(self, selector: str, text: str | None = None) -> None:
-        """Press the first element that holds a text; a panel may be drawn anew meanwhile."""
+        """Press the first element that holds a text; a panel may be drawn again meanwhile."""
 
         def clicked() -> bool:
             matches = [each for each in self.all(selector) if text is None or text in each.text]
@@ -141,7 +141,7 @@ class Page:
         self.shows("#status-message", words)
 
     def lose(self, what: str) -> None:
-        """Until the page is told otherwise ("nothing") lose requests that change the model ("changes"), the answers to
+        """Until it is called with "nothing", lose requests that change the model ("changes"), the answers to
         them ("answers"), or requests that read ("reads"); or keep changes back until then ("held")."""
         self.browser.execute_script(LOSE, what)
 

@@ -42,12 +42,12 @@ def test_a_change_needs_the_token(shared: Client, token: str | None) -> None:
 
 def test_reading_needs_it_too_where_others_can_connect(servers: Servers, folder: Path) -> None:
     client = servers.start(folder, host="0.0.0.0")
-    stranger = Client(client.port, token=None)
+    anonymous = Client(client.port, token=None)
     for path in ("/v1/model", "/v1/nodes/n20", "/metrics", "/openapi.json", "/v1/nodes?q=a", "/nothing"):
-        problem(stranger.get(path), 401)
-    problem(stranger.send("POST", "/v1/predictions", {"ids": ["n20"]}), 401)
-    assert stranger.get("/healthz").status == 200
-    assert stranger.get("/").status != 401, "the page asks for the token itself"
+        problem(anonymous.get(path), 401)
+    problem(anonymous.send("POST", "/v1/predictions", {"ids": ["n20"]}), 401)
+    assert anonymous.get("/healthz").status == 200
+    assert anonymous.get("/").status != 401, "the page asks for the token itself"
     assert client.get("/v1/model").status == 200
     problem(client.get("/v1/model", Host="evil.example"), 421)
 

@@ -9,13 +9,13 @@ from tests.service.servers import Client
 
 
 def test_infer(shared: Client, fitted_folder: Path) -> None:
-    stranger = Client(shared.port, token=None)
-    assert stranger.get("/v2/health/live").json["live"] is True
-    assert stranger.get("/v2/health/ready").json["ready"] is True
-    assert stranger.get("/v2/models/model").json["inputs"] == [{"name": "ids", "datatype": "BYTES", "shape": [-1]}]
+    anonymous = Client(shared.port, token=None)
+    assert anonymous.get("/v2/health/live").json["live"] is True
+    assert anonymous.get("/v2/health/ready").json["ready"] is True
+    assert anonymous.get("/v2/models/model").json["inputs"] == [{"name": "ids", "datatype": "BYTES", "shape": [-1]}]
     ids = ["n20", "a/b"]
     body = {"id": "7", "inputs": [{"name": "ids", "datatype": "BYTES", "shape": [2], "data": ids, "parameters": {}}]}
-    answer = stranger.send("POST", "/v2/models/model/infer", body).json
+    answer = anonymous.send("POST", "/v2/models/model/infer", body).json
     assert (answer["model_name"], answer["model_version"], answer["id"]) == ("model", "1", "7")
     outputs = {each["name"]: each for each in answer["outputs"]}
     expected = GraphClassifier.load(fitted_folder).prediction_columns(ids)

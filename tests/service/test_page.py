@@ -57,7 +57,7 @@ def test_the_way_of_a_new_user(page: Page) -> None:
     page.wait(lambda: page.texts("#status-work") == [""], "all is learned")
 
     page.show(str(other))
-    assert page.text(GUESS) == "gears", "a node that nobody labelled is predicted"
+    assert page.text(GUESS) == "gears", "a node without a label is predicted"
     page.wait(lambda: page.text("#card-why p").startswith("The model calls it 'gears'"), "it says why")
     row = page.wait(lambda: [each for each in page.texts("#catalogue li") if each.startswith("gears")], "it is listed")
     assert "3 labels" in row[0]

@@ -1,4 +1,4 @@
-"""The page where requests or answers are lost: every change is made once, and nobody else is blamed for it."""
+"""The page where requests or answers are lost: every change is made once, and is not attributed to someone else."""
 
 import pytest
 
@@ -46,7 +46,7 @@ def test_a_change_whose_answer_is_lost_is_made_once(page: Page) -> None:
     page.wait(lambda: page.all("#decisions li[data-state=failed]"), "it is not learned")
     page.click("#decisions li:first-child button", "Undo")
     page.says("The service does not answer")
-    page.wait(lambda: len(page.all(DECISIONS)) == 2, "it is listed while nobody knows")
+    page.wait(lambda: len(page.all(DECISIONS)) == 2, "it is listed while its outcome is open")
     page.lose("nothing")
     page.click("#decisions li:first-child button", "Undo")
     page.says(f"{third} has its label back as it was")
@@ -178,7 +178,7 @@ def test_a_rename_that_was_not_made_is_sent_again_with_its_key(page: Page) -> No
 
 @pytest.mark.long
 def test_the_next_change_knows_the_lost_ones_as_its_own(page: Page) -> None:
-    """A retirement, a label and an undo get no answer; what follows each of them is not told of someone else."""
+    """A retirement, a label and an undo get no answer; what follows each of them is not attributed to someone else."""
     start, node, other = version_of(page), *map(str, members("class-08")[:2])
     page.show(node)
     page.be_still()

@@ -37,8 +37,8 @@ def looped_order(
     free: list[int], chosen: list[int], probabilities: np.ndarray, scores: np.ndarray, unknown: np.ndarray
 ) -> list[int]:
     """The order of the docstring, one node at a time."""
-    strange = sorted((row for row in free if unknown[row] and row not in chosen), key=lambda row: -scores[row])
-    first = [row for row in chosen if unknown[row]] + strange
+    others = sorted((row for row in free if unknown[row] and row not in chosen), key=lambda row: -scores[row])
+    first = [row for row in chosen if unknown[row]] + others
     of_class: dict[int, list[int]] = {}
     for row in free:
         if not unknown[row]:
@@ -49,13 +49,13 @@ def looped_order(
         return ordered[0] - ordered[1]
 
     waiting = [sorted(rows, key=margin) for rows in of_class.values()]
-    sure: list[int] = []
+    second: list[int] = []
     while any(waiting):
-        sure += sorted((rows.pop(0) for rows in waiting if rows), key=margin)
+        second += sorted((rows.pop(0) for rows in waiting if rows), key=margin)
     order: list[int] = []
-    while first or sure:
-        order += first[:1] + sure[:1]
-        first, sure = first[1:], sure[1:]
+    while first or second:
+        order += first[:1] + second[:1]
+        first, second = first[1:], second[1:]
     return order
 
 

@@ -1,4 +1,4 @@
-"""What a client is told, compared with the model itself."""
+"""Answers of the service, compared with the model itself."""
 
 from collections import deque
 from pathlib import Path
