@@ -16,6 +16,11 @@ settings.register_profile("graphfcl", deadline=None)
 settings.load_profile("graphfcl")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests that need Ray stand together and first: one worker starts it, and no other has to steal them in the end."""
+    items.sort(key=lambda item: "on_ray" not in getattr(item, "fixturenames", ()))
+
+
 class UnflushedConnection(sqlite3.Connection):
     """A connection that hands its writes to the system and goes on."""
 

@@ -30,11 +30,7 @@ def members(name: str) -> list[str]:
 
 
 EIGHT, NINE = members("class-08"), members("class-09")
-
-
 GONE = EIGHT[0]  # was taught, replaced and removed again
-
-
 TRAINED = members("class-00")[0]
 
 
