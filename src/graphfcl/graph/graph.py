@@ -11,7 +11,7 @@ from typing import ClassVar
 import numpy as np
 from scipy import sparse
 
-from graphfcl.graph.ids import ClassLabel, IdIndex, class_label, normal, pack_texts, text_of
+from graphfcl.graph.ids import ClassLabel, IdIndex, class_label, class_position, pack_texts
 from graphfcl.graph.tables.columns import ReadColumns
 from graphfcl.graph.views import Features, FeatureView
 from graphfcl.graph.visible import VisibleGraph
@@ -178,8 +178,7 @@ class Graph:
 
     def class_number(self, label: ClassLabel) -> int | None:
         """The position of a class, or None."""
-        name = text_of(label)
-        return self._class_numbers.get(name, self._class_numbers.get(normal(name)))
+        return class_position(self.class_names, label)
 
     def nodes_of(self, ids: "list[str] | list[int] | np.ndarray") -> np.ndarray:
         """Node numbers of the user's own ids, exactly as they are; -1 for an id the graph does not have."""
@@ -221,10 +220,6 @@ class Graph:
         adjacency.sort_indices()
         features = self.features[nodes]
         return VisibleGraph(numbers, adjacency, features if view is None else view.apply(features))
-
-    @cached_property
-    def _class_numbers(self) -> dict[str, int]:
-        return {name: number for number, name in enumerate(self.class_names)}
 
     @cached_property
     def _id_index(self) -> IdIndex:

@@ -155,6 +155,12 @@ def class_label(name: str, integers: bool) -> ClassLabel:
     return name if number is None else number
 
 
+def class_position(names: Sequence[str], label: ClassLabel) -> int | None:
+    """The position of a class among names, as it is written or by its cleaned form; or None."""
+    numbers, name = {each: number for number, each in enumerate(names)}, text_of(label)
+    return numbers.get(name, numbers.get(normal(name)))
+
+
 def is_whole(value: Any) -> bool:
     """Whether a value is a whole number, and not a truth value."""
     return isinstance(value, int | np.integer) and not isinstance(value, bool)

@@ -123,23 +123,17 @@ class TextWeights:
     @classmethod
     def fit_blocks(cls, blocks: Blocks, min_nodes: int, beside: tuple[int, ...] = ()) -> "TextWeights":
         """The same of rows that are read some at a time."""
-        nodes, total = 0, np.zeros(0, dtype=np.int64)
+        nodes, total = 0, np.zeros(0, dtype=np.int64)  # total: in how many nodes each column is not 0
         for part in blocks():
             counts = np.bincount(part.indices, minlength=part.shape[1])
             nodes, total = nodes + part.shape[0], counts + total if total.size else counts
         words = total.size - sum(beside)
-        weights = cls.from_counts(total[:words], nodes, min_nodes)
+        columns = np.flatnonzero(total[:words] >= max(1, min_nodes))
+        weights = cls(columns, np.log((1 + nodes) / (1 + total[columns])) + 1, min_nodes)
         if not beside:
             return weights
         fitted = Standardisation.fit_blocks(lambda: (part[:, words:].toarray() for part in blocks()))
         return replace(weights, beside=NumbersBesideWords(words, beside, fitted))
-
-    @classmethod
-    def from_counts(cls, nodes_with_word: np.ndarray, nodes: int, min_nodes: int) -> "TextWeights":
-        """nodes_with_word: (words,) in how many of the nodes each word occurs."""
-        columns = np.flatnonzero(nodes_with_word >= max(1, min_nodes))
-        frequency = np.log((1 + nodes) / (1 + nodes_with_word[columns])) + 1
-        return cls(columns=columns, inverse_document_frequency=frequency, min_nodes=min_nodes)
 
     @property
     def raw_columns(self) -> np.ndarray:

@@ -34,7 +34,7 @@ from graphfcl.graph.folder.rows import STEP, FolderRows, Neighbours, misfit
 from graphfcl.graph.folder.stored_ids import KeyIndex, NumberIds, RangeIds, StoredIds, TextIds
 from graphfcl.graph.folder.visible import VisibleFolder
 from graphfcl.graph.graph import UNKNOWN, Features, Graph, TextSettings
-from graphfcl.graph.ids import ClassLabel, class_label, normal, text_of, unpack_texts
+from graphfcl.graph.ids import ClassLabel, class_label, class_position, unpack_texts
 from graphfcl.graph.tables.columns import ReadColumns
 from graphfcl.graph.views import FeatureView
 from graphfcl.runtime.devices import device_on_disk
@@ -189,9 +189,7 @@ class GraphFolder:
 
     def class_number(self, label: ClassLabel) -> int | None:
         """The position of a class, or None."""
-        name = text_of(label)
-        numbers = {each: number for number, each in enumerate(self.class_names)}
-        return numbers.get(name, numbers.get(normal(name)))
+        return class_position(self.class_names, label)
 
     @cached_property
     def same_class_share(self) -> float | None:

@@ -130,11 +130,11 @@ def open_vectors(path: Path, count: int, nodes: Path) -> np.ndarray:
 
 @dataclass(frozen=True)
 class EdgeColumns:
-    """The columns of a table of edges that are read."""
+    """The columns of a table of edges that are read; by default what they are called where there is none."""
 
-    source: str
-    target: str
-    weight: str | None
+    source: str = SOURCE_NAMES[0]
+    target: str = TARGET_NAMES[0]
+    weight: str | None = None
 
     @classmethod
     def choose(cls, edges: Table, columns: TableColumns) -> "EdgeColumns":
@@ -143,11 +143,6 @@ class EdgeColumns:
             edges.choose(columns.target, TARGET_NAMES, "edge targets"),
             edges.find(columns.weight, WEIGHT_NAMES, "weights"),
         )
-
-    @classmethod
-    def usual(cls) -> "EdgeColumns":
-        """What columns are called where no table of edges was read."""
-        return cls(SOURCE_NAMES[0], TARGET_NAMES[0], None)
 
     def others(self, edges: Table) -> list[str]:
         return [column for column in edges.columns if column not in (self.source, self.target, self.weight)]

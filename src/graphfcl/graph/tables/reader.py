@@ -72,7 +72,7 @@ def _arrow(frame: Any, called: str) -> Any:
 def _graph_of(nodes: Table, edges: Any, columns: TableColumns, name: str) -> Graph:
     """edges: a table, or a sparse matrix whose rows are those of the nodes."""
     requested = NodeColumns.check(nodes, columns)
-    ends = EdgeColumns.choose(edges, columns) if isinstance(edges, Table) else EdgeColumns.usual()
+    ends = EdgeColumns.choose(edges, columns) if isinstance(edges, Table) else EdgeColumns()
     nodes.read()
     texts = nodes.texts(requested.id, "a node id")
     ids, changed = make_ids(texts, nodes.place, read_numbers=not nodes.says_text(requested.id))

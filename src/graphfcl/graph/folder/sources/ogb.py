@@ -16,7 +16,6 @@ from pyarrow import csv
 from graphfcl.errors import InputError
 from graphfcl.graph.folder.source import STEP, EdgeBlock, GraphSource, of_files
 from graphfcl.graph.folder.sources.array_stream import ArrayStream, array_names
-from graphfcl.graph.graph import Features
 from graphfcl.graph.ids import Place
 from graphfcl.graph.labels import CleanLabels, LabelCoder
 from graphfcl.graph.tables.table import FAILURES
@@ -103,17 +102,12 @@ def _binary(raw: Path) -> dict[str, Any]:
         "nodes_where": str(path),
         "edges_where": str(path),
         "node_count": count,
-        "features": lambda: iter(()) if features is None else _float_rows(features),
+        "features": lambda: iter(()) if features is None else features.rows(1 << 21),
         "feature_count": 0 if features is None else int(features.shape[-1]),
         "edges": lambda _: _index_edges(edges),
         "fingerprint": of_files(path, raw / LABEL_DATA),
         "unused": [f"{DATA}: {', '.join(sorted(unused))} were not used."] if unused else [],
     }
-
-
-def _float_rows(features: ArrayStream) -> Iterator[Features]:
-    for rows in features.rows(1 << 21):
-        yield rows.astype(np.float32)
 
 
 def _index_edges(edges: ArrayStream) -> Iterator[EdgeBlock]:
