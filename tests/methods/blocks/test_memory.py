@@ -27,7 +27,7 @@ SAMPLED: dict[str, Any] = {**ANCHOR, "whole_up_to": 100}
         ("sgc-ridge", {"rank": 16}, None, "a slice of 8 columns"),
         ("sgc-ridge", {"rank": 16}, ROWS, "rows of 32 columns"),
         ("sgc-ridge", {"rank": 4}, ROWS, "rows of 20 columns"),
-        ("sgc-ridge", {"rank": 16}, f"{BASE}.BYTES_OF_ASKED", "choosing on"),
+        ("sgc-ridge", {"rank": 16}, f"{BASE}.BYTES_OF_QUERY", "choosing on"),
         ("sgc-ridge", {"rank": 16}, f"{BASE}.BYTES_OF_LABELLED", "choosing on"),
         ("anchor", SAMPLED, None, "a slice of 8 columns"),
         ("anchor", PLAIN, ROWS, "rows of 49 columns"),
