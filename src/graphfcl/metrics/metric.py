@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -119,7 +119,7 @@ class StreamMetric(_Shown):
 
 
 def _metric(name: str) -> Any:
-    """A property that returns one of the ``values``."""
+    """A property that returns one of the ``values``; its type stands where it is used."""
     return property(lambda self: self.values[name])
 
 
@@ -130,12 +130,12 @@ class SessionMetrics:
     session: int
     classes: int
     values: dict[str, float | None]
-    balanced_accuracy = _metric("balanced_accuracy")
-    accuracy = _metric("accuracy")
-    base = _metric("base")
-    novel = _metric("novel")
-    harmonic_mean = _metric("harmonic_mean")
-    macro_f1 = _metric("macro_f1")
+    balanced_accuracy: ClassVar[float] = _metric("balanced_accuracy")
+    accuracy: ClassVar[float] = _metric("accuracy")
+    base: ClassVar[float] = _metric("base")
+    novel: ClassVar[float | None] = _metric("novel")
+    harmonic_mean: ClassVar[float | None] = _metric("harmonic_mean")
+    macro_f1: ClassVar[float] = _metric("macro_f1")
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,11 +150,11 @@ class StreamMetrics:
     values: dict[str, float | None]
     matrix: np.ndarray
     plain_matrix: np.ndarray
-    pd = _metric("pd")
-    rpd = _metric("rpd")
-    average = _metric("average")
-    forgetting = _metric("forgetting")
-    plain_pd = _metric("plain_pd")
-    plain_rpd = _metric("plain_rpd")
-    plain_average = _metric("plain_average")
-    plain_forgetting = _metric("plain_forgetting")
+    pd: ClassVar[float] = _metric("pd")
+    rpd: ClassVar[float | None] = _metric("rpd")
+    average: ClassVar[float] = _metric("average")
+    forgetting: ClassVar[float | None] = _metric("forgetting")
+    plain_pd: ClassVar[float] = _metric("plain_pd")
+    plain_rpd: ClassVar[float | None] = _metric("plain_rpd")
+    plain_average: ClassVar[float] = _metric("plain_average")
+    plain_forgetting: ClassVar[float | None] = _metric("plain_forgetting")

@@ -69,8 +69,8 @@ class MicroClusters:
 
     def _with(self, vectors: torch.Tensor, classes: torch.Tensor, members: torch.Tensor) -> Self:
         """More vectors in these clusters, old or new ones."""
-        known = self.counts.numel()
-        more = max(known, int(members.max()) + 1 if members.numel() else 0) - known
+        before = self.counts.numel()
+        more = max(before, int(members.max()) + 1 if members.numel() else 0) - before
         zeros, none = self.sums.new_zeros(more, self.sums.shape[1]), self.counts.new_zeros(more)
         cluster_classes = torch.cat([self.classes, none])
         cluster_classes[members] = classes

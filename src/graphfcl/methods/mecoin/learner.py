@@ -224,8 +224,8 @@ class Mecoin(EncoderLearner):
     @torch.no_grad()
     def _points(self, inputs: GraphInputs, nodes: np.ndarray) -> torch.Tensor:
         """(nodes, h) embeddings."""
-        known = self.cache.embeddings(inputs)
-        return self._embed(inputs, inputs.visible.rows(nodes)) if known is None else known[self._rows(inputs, nodes)]
+        cached = self.cache.embeddings(inputs)
+        return self._embed(inputs, inputs.visible.rows(nodes)) if cached is None else cached[self._rows(inputs, nodes)]
 
     def _learn(self, session: Session, inputs: GraphInputs) -> None:
         supports = self._points(inputs, session.supports)
@@ -250,10 +250,10 @@ class Mecoin(EncoderLearner):
 
     def _places(self, points: torch.Tensor) -> torch.Tensor:
         """(n, B) lookups of all nodes of a graph; the last ones are kept, since no session changes them."""
-        known = self._looked_up
-        if known is None or known[0] is not points:
-            self._looked_up = known = (points, self.network.books.look_up(points))
-        return known[1]
+        cached = self._looked_up
+        if cached is None or cached[0] is not points:
+            self._looked_up = cached = (points, self.network.books.look_up(points))
+        return cached[1]
 
     def _forget_training(self) -> None:
         super()._forget_training()

@@ -77,12 +77,12 @@ class PrototypeNetwork(nn.Module):
     def validate(self, inputs: GraphInputs, validation: ValidationSessions) -> float:
         """Score of the validation sessions, with the prototypes that classes have then."""
         embedding, count = self.node_embeddings(inputs), validation.known_count
-        known = self.prototypes(embedding, validation.train, no_labels(), count)  # the same in every draw
+        known_prototypes = self.prototypes(embedding, validation.train, no_labels(), count)  # the same in every draw
         values = embedding.values[embedding.rows(validation.queries[0])]
 
         def predict(supports: Labelled) -> np.ndarray:
             few = self.prototypes(embedding, no_labels(), supports, validation.class_count)[count:]
-            return self.scores(values, torch.cat([known, few])).argmax(dim=1).cpu().numpy()
+            return self.scores(values, torch.cat([known_prototypes, few])).argmax(dim=1).cpu().numpy()
 
         return validation.score(predict)
 
