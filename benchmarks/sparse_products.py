@@ -1,86 +1,71 @@
-"""Ways to multiply sparse matrices on this machine, forwards and backwards, for an episode and for the whole graph.
+"""The kernels that multiply sparse with dense matrices on this machine, and which of them is chosen.
 
-The matrices are those of ``debian``: Â·X of an episode's neighbourhood (used once) and of the whole graph (used again
-and again). Each way is timed for Y = M·W and dL/dW = Mᵀ·G with 32 columns; for the episode its preparation counts too.
+The matrices are those of ``debian``: Â, Â·X and its transpose of the whole graph, which are used again and again, and
+Â·X of an episode's neighbourhood, which is used once. ``python -m benchmarks sparse_products [--threads 1 2]``.
 """
 
-from collections.abc import Callable
+import argparse
+from collections.abc import Sequence
 
 import numpy as np
 import torch
-from scipy import sparse
 
 from benchmarks.episode import Bench
-from benchmarks.timing import best_seconds
+from benchmarks.timing import best_seconds_of, report
 from graphfcl.datasets import load_dataset
 from graphfcl.nn import SparseMatrix
+from graphfcl.nn.kernels import KERNELS, kernel_for
+from graphfcl.runtime.cores import usable_cores
 from graphfcl.stream import make_stream
 
 CPU = torch.device("cpu")
-COLUMNS = 32
+WIDTHS = (16, 32, 64, 128)
+REPEATS = 9
 
 
-def ways(matrix: sparse.csr_array) -> dict[str, Callable[[], Callable[[], object]]]:
-    """Name → a function that prepares the matrix and returns one forward and backward product."""
-    weights = torch.randn(matrix.shape[1], COLUMNS, requires_grad=True)
-    gradient = torch.randn(matrix.shape[0], COLUMNS)
-
-    def ours(reused: bool) -> Callable[[], Callable[[], object]]:
-        def prepare() -> Callable[[], object]:
-            held = SparseMatrix(matrix, CPU, reused=reused)
-            return lambda: torch.autograd.grad(held @ weights, weights, gradient)
-
-        return prepare
-
-    def torch_csr() -> Callable[[], object]:
-        pointers, columns, values = map(torch.from_numpy, (matrix.indptr, matrix.indices, matrix.data))
-        held = torch.sparse_csr_tensor(pointers, columns, values, size=matrix.shape)
-        return lambda: (held @ weights.detach(), held.t() @ gradient)
-
-    def torch_coo() -> Callable[[], object]:
-        coo = matrix.tocoo()
-        places = torch.from_numpy(np.stack([coo.row, coo.col]).astype(np.int64))
-        held = torch.sparse_coo_tensor(places, torch.from_numpy(coo.data), matrix.shape).coalesce()
-        return lambda: torch.autograd.grad(torch.sparse.mm(held, weights), weights, gradient)
-
-    def embedding_bag() -> Callable[[], object]:
-        places, starts = (torch.from_numpy(part.astype(np.int64)) for part in (matrix.indices, matrix.indptr[:-1]))
-        values = torch.from_numpy(matrix.data)
-        bag = torch.nn.functional.embedding_bag
-        return lambda: torch.autograd.grad(
-            bag(places, weights, starts, mode="sum", per_sample_weights=values), weights, gradient
-        )
-
-    def edge_index() -> Callable[[], object]:
-        from torch_geometric import EdgeIndex
-
-        coo = matrix.tocoo()
-        places = torch.from_numpy(np.stack([coo.row, coo.col]).astype(np.int64))
-        held = EdgeIndex(places, sparse_size=matrix.shape, sort_order="row").fill_cache_()
-        values = torch.from_numpy(coo.data)
-        return lambda: torch.autograd.grad(held.matmul(weights, input_value=values), weights, gradient)
-
-    return {
-        "CSR, transpose read by scipy (ours, used once)": ours(reused=False),
-        "CSR, transpose kept (ours, reused)": ours(reused=True),
-        "torch CSR and its .t()": torch_csr,
-        "torch COO": torch_coo,
-        "embedding_bag": embedding_bag,
-        "PyG EdgeIndex": edge_index,
-    }
+def products(name: str, matrix: SparseMatrix, width: int, threads: int) -> None:
+    """Every kernel for Y = M·H."""
+    dense = torch.randn(matrix.shape[1], width)
+    kernel_for(matrix.tensor, dense)  # the choice is not timed
+    chosen = kernel_for(matrix.tensor, dense)
+    runs = {each: lambda each=each: KERNELS[each](matrix.tensor, dense) for each in KERNELS}
+    seconds = best_seconds_of(runs, REPEATS)
+    all_ms = "  ".join(f"{each} {1e3 * value:6.2f}" for each, value in seconds.items())
+    ratio = seconds[chosen] / min(seconds.values())
+    report(f"{name:<10} {width:3} columns {threads} threads  {all_ms} ms, {chosen}", ratio, "x", "-", True)
 
 
-def main() -> None:
+def gradients(name: str, matrix: SparseMatrix, width: int, threads: int) -> None:
+    """Y = M·W and dL/dW = Mᵀ·dL/dY of a matrix that is used once, with two ways of the transpose."""
+    weights = torch.randn(matrix.shape[1], width, requires_grad=True)
+    slope = torch.randn(matrix.shape[0], width)
+
+    def run(reused: bool) -> object:
+        held = SparseMatrix(matrix.host, CPU, reused=reused)
+        return torch.autograd.grad(held @ weights, weights, slope)
+
+    seconds = best_seconds_of({"scipy": lambda: run(False), "transpose": lambda: run(True)}, REPEATS)
+    ratio = seconds["scipy"] / min(seconds.values())
+    all_ms = "  ".join(f"{each} {1e3 * value:6.2f}" for each, value in seconds.items())
+    report(f"{name:<10} {width:3} columns {threads} threads  {all_ms} ms, scipy", ratio, "x", "-", True)
+
+
+def main(arguments: Sequence[str] = ()) -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks sparse_products", description=__doc__)
+    parser.add_argument("--threads", type=int, nargs="+", default=[1, 2][: usable_cores()])
+    threads_to_time = parser.parse_args(list(arguments)).threads
     graph, protocol = load_dataset("debian")
     bench = Bench(make_stream(graph, protocol), "cpu")
-    episode = bench.episode
-    rows = bench.inputs.visible.rows(np.concatenate([episode.supports, episode.queries]))
-    once = bench.inputs.gcn_rows(rows).inputs
-    whole = bench.inputs.all_gcn_rows.inputs
-    assert isinstance(once, SparseMatrix)
+    rows = bench.inputs.visible.rows(np.concatenate([bench.episode.supports, bench.episode.queries]))
+    whole, once = bench.inputs.all_gcn_rows.inputs, bench.inputs.gcn_rows(rows).inputs
     assert isinstance(whole, SparseMatrix)
-    print(f"{'sparse product, forward and backward, ms':<50} {'episode':>10} {'whole graph':>12}")
-    for (name, for_episode), for_whole in zip(ways(once.host).items(), ways(whole.host).values(), strict=True):
-        episode_ms = 1e3 * best_seconds(lambda prepare=for_episode: prepare()())  # type: ignore[misc]
-        whole_ms = 1e3 * best_seconds(for_whole())
-        print(f"{name:<50} {episode_ms:10.2f} {whole_ms:12.2f}", flush=True)
+    assert isinstance(once, SparseMatrix)
+    matrices = {"Â": bench.inputs.adjacency, "ÂX": whole, "(ÂX)ᵀ": whole.transposed, "episode": once}
+    before = torch.get_num_threads()
+    for threads in threads_to_time:
+        torch.set_num_threads(threads)
+        for width in WIDTHS:
+            for name, matrix in matrices.items():
+                products(name, matrix, width, threads)
+            gradients("with slope", once, width, threads)
+    torch.set_num_threads(before)

@@ -10,6 +10,8 @@ import numpy as np
 import torch
 from scipy import sparse
 
+from graphfcl.nn.kernels import sparse_product
+
 
 class EdgePattern:
     """E edges into t targets from n sources, in the order of a CSR matrix (t, n)."""
@@ -36,6 +38,10 @@ class EdgePattern:
         other = EdgePattern(turned, self.device)
         return other, torch.from_numpy(turned.data).to(self.device)
 
+    def matrix(self, weights: torch.Tensor) -> torch.Tensor:
+        """(t, n) the (E,) weights of one head as a CSR tensor."""
+        return torch.sparse_csr_tensor(self.starts, self.sources, weights, size=self.shape, check_invariants=False)
+
     def gather(self, weights: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
         """(H, t, D): Σ over the edges into each target of weight · value of the source."""
         return _Gather.apply(self, weights, values)
@@ -60,8 +66,7 @@ class _Gather(torch.autograd.Function):
         ctx.pattern = pattern
         ctx.save_for_backward(weights, values)
         parts = [
-            torch.sparse_csr_tensor(pattern.starts, pattern.sources, weight, size=pattern.shape, check_invariants=False)
-            @ value
+            sparse_product(pattern.matrix(weight), value)
             for weight, value in zip(weights.contiguous(), values.contiguous(), strict=True)
         ]
         return torch.stack(parts)
@@ -113,9 +118,6 @@ class _Products(torch.autograd.Function):
 def _edge_products(pattern: EdgePattern, left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
     """(E,) of one head. Where torch has MKL, its product on a pattern reads no row twice from memory."""
     if left.device.type == "cpu" and torch.backends.mkl.is_available():
-        zeros = torch.zeros(pattern.sources.numel(), dtype=left.dtype)
-        wanted = torch.sparse_csr_tensor(
-            pattern.starts, pattern.sources, zeros, size=pattern.shape, check_invariants=False
-        )
+        wanted = pattern.matrix(torch.zeros(pattern.sources.numel(), dtype=left.dtype))
         return torch.sparse.sampled_addmm(wanted, left, right.T, beta=0.0).values()
     return torch.einsum("ed,ed->e", left.index_select(0, pattern.targets), right.index_select(0, pattern.sources))

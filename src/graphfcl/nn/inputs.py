@@ -155,7 +155,7 @@ class GraphInputs:
         """Â·X, sparse or dense, whichever is smaller."""
         features = self.visible.features
         if isinstance(features, np.ndarray):
-            return DenseRows(DenseTable(self.adjacency.tensor @ tensor_of(features, self.device)))
+            return DenseRows(DenseTable(self.adjacency.product(tensor_of(features, self.device))))
         product = sparse.csr_array(self.visible.normalised @ features)
         if product.nnz > DENSE_ABOVE * product.shape[0] * product.shape[1]:
             return _on_device(product.toarray(), self.device)

@@ -11,6 +11,8 @@ import numpy as np
 import torch
 from scipy import sparse
 
+from graphfcl.nn.kernels import sparse_product
+
 
 def tensor_of(array: np.ndarray, device: torch.device | str = "cpu") -> torch.Tensor:
     """The array as a tensor, which shares its memory on a CPU: do not write into it."""
@@ -132,7 +134,7 @@ class SparseMatrix(ConstantMatrix):
 
     The backward pass multiplies with the transpose. For a matrix that is used again and again (``reused``), and on a
     GPU, the transpose is made and kept. A matrix of one episode on a CPU is not worth that: scipy reads it column-wise.
-    Both ways were the fastest of those measured, see ``benchmarks/sparse_products.py``.
+    ``benchmarks/sparse_products.py`` compares both with others.
     """
 
     def __init__(self, matrix: sparse.csr_array, device: torch.device, *, reused: bool = False) -> None:
@@ -158,11 +160,11 @@ class SparseMatrix(ConstantMatrix):
         return other
 
     def product(self, dense: torch.Tensor) -> torch.Tensor:
-        return self.tensor.to(dense.dtype) @ dense
+        return sparse_product(self.tensor.to(dense.dtype), dense)
 
     def transposed_product(self, dense: torch.Tensor) -> torch.Tensor:
         if self.reused or self.device.type != "cpu":
-            return self.transposed.tensor.to(dense.dtype) @ dense
+            return self.transposed.product(dense)
         return torch.from_numpy(self.host.T @ dense.detach().numpy())
 
     def head(self, count: int) -> "SparseMatrix":
