@@ -274,6 +274,7 @@ def result_values(evaluation: Evaluation, job: Run, learner: Learner) -> dict[st
         "plain_matrix": _plain(metrics.plain_matrix),
         "confusion_matrices": [matrix.tolist() for matrix in evaluation.confusions],
         "n_train": job.stream.n_train,
+        "n_supports": job.stream.n_supports,
         "n_test": job.stream.n_test,
         "classes": list(job.stream.classes),
         "session_of_class": job.stream.session_of_class.tolist(),

@@ -39,7 +39,7 @@ def smallest_sizes(protocol: Protocol) -> tuple[int, int, int]:
             size += 1
         return size
 
-    needs = (with_train(BASE_TRAIN_NODES), with_train(protocol.shot + 1), protocol.shot + 1)
+    needs = (with_train(BASE_TRAIN_NODES), with_train(protocol.drawn_shot + 1), protocol.drawn_shot + 1)
     return tuple(max(need, protocol.min_class_size) for need in needs)  # type: ignore[return-value]
 
 
@@ -107,7 +107,7 @@ def _named_classes(graph: AnyGraph, protocol: Protocol, part: str, need: int) ->
         if graph.class_sizes[number] < need:
             raise InputError(
                 f"class {name!r} of {graph.name} has {graph.class_sizes[number]} nodes, but a {part.replace('_', '-')} "
-                f"class needs {need} with {protocol.shot} shots: take fewer shots or another class."
+                f"class needs {need} with {protocol.drawn_shot} shots: take fewer shots or another class."
             )
         numbers.append(number)
     return numbers
@@ -163,12 +163,14 @@ def adapt_protocol(graph: AnyGraph, default: Protocol | None, changes: dict[str,
     changed = {key: value for key, value in changes.items() if value is not None}
     if default is not None:
         return replace(default, **changed)
+    changed = {"shot": 5, **changed}
+    most = changed.get("split_shot", changed["shot"])
     # A named class that is too small is said by its name, not by a suggestion that fails first.
     for part in PARTS:
         if isinstance(changed.get(part), tuple):
-            named = Protocol(**{"base": 1, "pseudo_novel": 0, "shot": changed.get("shot", 5), part: changed[part]})
+            named = Protocol(**{"base": 1, "pseudo_novel": 0, "shot": most, part: changed[part]})
             _named_classes(graph, named, part, dict(zip(PARTS, smallest_sizes(named), strict=True))[part])
-    suggested = suggest_protocol(graph, shot=changed.get("shot", 5))
+    suggested = suggest_protocol(graph, shot=most)
     novel = changed.get("novel")
     if novel is not None and "way" not in changed:
         changed["way"] = _way_for_ten_sessions(novel if isinstance(novel, int) else len(novel))

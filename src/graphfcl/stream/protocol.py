@@ -21,7 +21,8 @@ class Protocol:
     """Everything that two results must share to be compared, except the graph and the seed.
 
     base, pseudo_novel, novel: how many classes play each part, or their names. ``novel=None`` takes all that are left.
-    way, shot: N new classes per session with K supports each; the last session may be smaller.
+    way, shot: N new classes per session with K supports each; the last session may be smaller. Under
+        ``pool_as_supports`` a class has at least K.
     sessions: at most so many novel sessions; None runs all that the classes allow.
     name: ``strict``, or ``paper``, whose sessions carry query labels.
     track: what of the graph is visible: ``transductive``, ``isolated`` or ``open``. Under ``active`` all is visible as
@@ -30,8 +31,13 @@ class Protocol:
     min_class_size: classes with fewer nodes play no part.
     train_share, validation_share: node split of base and pseudo-novel classes; the others are test nodes.
     pool_share: share of a novel class, supports aside, whose labels only the upper reference ``joint`` may see.
-    queries: under ``paper``, the sampled queries per class (None: K). ``strict`` asks about all test nodes.
+    queries: under ``paper``, the sampled queries per class (None: ``drawn_shot``). ``strict`` asks about all test
+        nodes.
     standardise: dense features have mean 0 and deviation 1 over the train nodes of session 0.
+    split_shot: choose classes and test nodes as for this K (None: ``shot``). Streams that differ in ``shot`` alone
+        then share classes, test nodes and visible graphs, and their supports are nested; nodes that only a larger
+        ``shot`` makes supports are in the pool.
+    pool_as_supports: the whole pool joins the supports.
     protocol_version: of the protocol as a whole: what learners see and how they are evaluated. Always
         ``PROTOCOL_VERSION``; saved streams and results of other versions are refused.
     """
@@ -51,6 +57,8 @@ class Protocol:
     pool_share: float = 0.3
     queries: int | None = None
     standardise: bool = True
+    split_shot: int | None = None
+    pool_as_supports: bool = False
     protocol_version: int = PROTOCOL_VERSION
 
     def __post_init__(self) -> None:
@@ -64,12 +72,16 @@ class Protocol:
                 raise InputError(f"{field} is {getattr(self, field)!r}; it must be one of {listed}.")
         for field, least in (("base", 1), ("pseudo_novel", 0), ("novel", 1), ("way", 1), ("shot", 1)):
             _at_least(field, getattr(self, field), least)
-        for field in ("sessions", "queries"):
+        for field in ("sessions", "queries", "split_shot"):
             _at_least(field, getattr(self, field), 1)
         if self.train_share <= 0 or self.validation_share < 0 or self.train_share + self.validation_share >= 1:
             raise InputError("train_share and validation_share must be shares that leave some nodes for the test.")
         if not 0 <= self.pool_share < 1:
             raise InputError(f"pool_share is {self.pool_share}; it must be at least 0 and below 1.")
+        if self.shot > self.drawn_shot:
+            raise InputError(
+                f"shot is {self.shot}, but classes and test nodes are chosen for {self.drawn_shot}: raise split_shot."
+            )
         if self.name == "paper" and self.track == "isolated":
             raise InputError(
                 "the protocol 'paper' encodes old nodes again in every session, which the track 'isolated' rules out: "
@@ -84,6 +96,8 @@ class Protocol:
         """Candidates come from the train nodes of classes of session 0, and from supports and pool of novel ones."""
         if self.name == "paper":
             raise InputError("the track 'active' has no sessions with query labels: take the protocol 'strict'.")
+        if self.pool_as_supports:
+            raise InputError("the track 'active' has no pool, so pool_as_supports cannot be set: take another track.")
         for share in ("train_share", "pool_share"):
             if getattr(self, share) < CANDIDATE_SHARE:
                 raise InputError(
@@ -97,13 +111,22 @@ class Protocol:
         return self.track in ("open", "active")
 
     @property
+    def drawn_shot(self) -> int:
+        """The K that classes and test nodes are chosen for."""
+        return self.shot if self.split_shot is None else self.split_shot
+
+    @property
     def hash(self) -> str:
         """Twelve hex digits that differ whenever any rule differs."""
         return hashlib.sha256(json.dumps(self.as_json(), sort_keys=True).encode()).hexdigest()[:12]
 
     def as_json(self) -> dict[str, Any]:
-        """Plain values for a JSON file."""
-        return {key: list(value) if isinstance(value, tuple) else value for key, value in asdict(self).items()}
+        """Plain values for a JSON file; ``split_shot`` and ``pool_as_supports`` only where they are set."""
+        values = asdict(self)
+        for rule in ("split_shot", "pool_as_supports"):
+            if not values[rule]:
+                del values[rule]
+        return {key: list(value) if isinstance(value, tuple) else value for key, value in values.items()}
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> "Protocol":

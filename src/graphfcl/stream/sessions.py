@@ -26,7 +26,8 @@ class BaseSession:
     train, validation: node numbers; ``train_labels``, ``validation_labels``: their columns.
     validation_columns: pseudo-novel classes to hold out of meta-training and validate on.
     pseudo_novel_tasks: the pseudo-novel columns in tasks of N.
-    way, shot: the N and K of the sessions to come, which pseudo-incremental training imitates.
+    way, shot: the N and K of the sessions to come, which pseudo-incremental training imitates. Under the rule
+        ``pool_as_supports`` their classes have K supports or more.
     """
 
     base_classes: tuple[str, ...]
@@ -89,7 +90,7 @@ class PaperSession(Session):
 
 @dataclass(frozen=True, eq=False)
 class PooledSession(Session):
-    """A session with the labels of the pool: 30 % of the new classes' nodes that are neither supports nor queries.
+    """A session with the labels of the pool: nodes of the new classes that are neither supports nor queries.
 
     Only learners that declare it receive one. Their results are marked "uses pool labels" wherever they are shown.
     """

@@ -173,8 +173,9 @@ def _draw_roles(graph: AnyGraph, protocol: Protocol, chosen: ClassRoles, seed: i
     for number, members in _members(graph, chosen):
         drawn = _secret_generator(graph, seed, _Draw.NODES, number).permutation(members)
         if number in chosen.novel:
-            others = drawn.size - protocol.shot
-            parts = (Role.SUPPORT, protocol.shot), (Role.POOL, int(others * protocol.pool_share))
+            labelled = protocol.drawn_shot + int((drawn.size - protocol.drawn_shot) * protocol.pool_share)
+            supports = labelled if protocol.pool_as_supports else protocol.shot
+            parts = (Role.SUPPORT, supports), (Role.POOL, labelled - supports)
         else:
             train, validation, _ = node_split_sizes(drawn.size, protocol)
             parts = (Role.TRAIN, train), (Role.VALIDATION, validation)
@@ -196,7 +197,7 @@ def _draw_candidates(roles: np.ndarray, graph: AnyGraph, protocol: Protocol, cho
 
     A class of session 0 that is so small that it would not keep the train nodes it needs gives fewer.
     """
-    needed = dict.fromkeys(chosen.base, BASE_TRAIN_NODES) | dict.fromkeys(chosen.pseudo_novel, protocol.shot + 1)
+    needed = dict.fromkeys(chosen.base, BASE_TRAIN_NODES) | dict.fromkeys(chosen.pseudo_novel, protocol.drawn_shot + 1)
     for number, members in _members(graph, chosen):
         free = np.sort(members[np.isin(roles[members], (Role.TRAIN, Role.SUPPORT, Role.POOL))])
         count = min(round(CANDIDATE_SHARE * members.size), free.size - needed.get(number, 0))
@@ -227,7 +228,7 @@ def _draw_queries(
     """Under ``paper``: for every session m test nodes of each class seen by then (all of a class that has fewer)."""
     if protocol.name != "paper":
         return ()
-    wanted = protocol.queries or protocol.shot
+    wanted = protocol.queries or protocol.drawn_shot
     test = np.flatnonzero(roles == Role.TEST)
     by_class = {number: test[graph.labels[test] == number] for number in classes}
     queries = []

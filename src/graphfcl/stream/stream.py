@@ -87,12 +87,16 @@ class Stream:
     def n_train(self) -> int:
         """Number of nodes whose labels a learner is trained on: train nodes of session 0 and all supports.
 
-        Under ``active`` the budgets of all sessions take the place of the supports. Validation nodes do not count.
+        Validation nodes do not count.
         """
-        supports = (self._roles == Role.SUPPORT).sum()
+        return int((self._roles == Role.TRAIN).sum()) + self.n_supports
+
+    @property
+    def n_supports(self) -> int:
+        """Number of supports of all sessions; under ``active`` their budgets."""
         if self.protocol.track == "active":
-            supports = sum(self.budget(session) for session in range(1, len(self) + 1))
-        return int((self._roles == Role.TRAIN).sum() + supports)
+            return sum(self.budget(session) for session in range(1, len(self) + 1))
+        return int((self._roles == Role.SUPPORT).sum())
 
     @property
     def n_test(self) -> int:
