@@ -5,6 +5,9 @@
    one for the base prototypes, attention for all nodes, prototypes class by class.
 2. Reddit-sized preset: against the episode's own products timed alone.
 3. Reddit-sized preset: against one whole-graph forward and backward pass of the same encoder.
+
+The ratios have bars on a CPU. A GPU computes the whole graph for an episode, so they say nothing there; its bars are
+times.
 """
 
 import sys
@@ -32,7 +35,7 @@ class Bench:
 
     def __init__(self, stream: Stream, device: str) -> None:
         self.learner = HagMeta(seed=0, device=device)
-        self.base = stream.base
+        self.base, self.view = stream.base, stream.view
         self.inputs = GraphInputs(self.base.visible_graph.loaded(), self.learner.device)
         self.learner._start(self.base, self.inputs)
         columns = np.arange(self.learner.sizes.base, self.learner.sizes.many)
@@ -76,7 +79,7 @@ class Bench:
 def dense_episode(bench: Bench, graph: Graph) -> Callable[[], None]:
     """The straightforward episode, on the learner's own weights and the 8,558 nodes of the graph that have an edge."""
     nodes = np.flatnonzero(np.diff(graph.adjacency.indptr) > 0)
-    visible, learner = graph.visible(nodes), bench.learner
+    visible, learner = graph.visible(nodes, bench.view), bench.learner
     features = torch.from_numpy(visible.features.toarray())
     coo = visible.normalised.tocoo()
     places = torch.from_numpy(np.stack([coo.row, coo.col]).astype(np.int64))
@@ -164,8 +167,8 @@ def main(device: str | None = None) -> None:
     device = device or ("cuda" if torch.cuda.is_available() else "cpu")
     gpu = device == "cuda"
     graph, protocol = load_dataset("debian")
-    ours = Bench(make_stream(graph, protocol), device).seconds() * 1e3
-    report(f"episode on debian, {device}", ours, "ms", "<= 5" if gpu else "-", not gpu or ours <= 5)
+    ours = Bench(make_stream(graph, protocol), device).seconds()
+    _report_at_most(f"episode on debian, {device}", 1e3 * ours, "ms", 3 if gpu else None)
     try:
         graph, protocol = load_dataset("amazon-clothing-20")
     except InputError as error:
@@ -182,16 +185,20 @@ def main(device: str | None = None) -> None:
     bench = Bench(make_stream(graph, protocol), device)
     bench.run_cycle()
     ours = bench.seconds()
-    report(f"episode on synthetic-reddit, {device}", ours * 1e3, "ms", "<= 8" if gpu else "-", not gpu or ours <= 0.008)
+    _report_at_most(f"episode on synthetic-reddit, {device}", 1e3 * ours, "ms", 8 if gpu else None)
     # The last episode of a cycle is the largest: compare it with its own products.
     for _ in range(bench.cycle - 1):
         bench.run_episode()
     products = best_seconds(products_alone(bench))
     largest = best_seconds(lambda: one_of_size(bench))
-    report("  largest episode / its products alone", largest / products, "x", "<= 1.5", largest <= 1.5 * products)
+    _report_at_most("  largest episode / its products alone", largest / products, "x", None if gpu else 1.5)
     whole = best_seconds(whole_graph_pass(bench), repeats=3)
     report("  whole-graph forward and backward", whole * 1e3, "ms", "-", True)
-    report("  episode / whole-graph pass", ours / whole, "x", "<= 0.1", ours <= 0.1 * whole)
+    _report_at_most("  episode / whole-graph pass", ours / whole, "x", None if gpu else 0.1)
+
+
+def _report_at_most(name: str, value: float, unit: str, bar: float | None) -> None:
+    report(name, value, unit, "-" if bar is None else f"<= {bar:g}", bar is None or value <= bar)
 
 
 def one_of_size(bench: Bench) -> None:
