@@ -1,8 +1,8 @@
 """ANCHOR with an encoder of the graph, one of stored hops, and none, on the development graphs.
 
-python -m scripts.encoder_inputs FOLDER [SEEDS] [key=value …]: FOLDER has the graphs as .npz files. Prints for every
-graph, seed and input the balanced accuracy after the last session and its mean over sessions, and the seconds, on the
-track ``open`` with the default protocol.
+python -m scripts.encoder_inputs FOLDER [SEEDS] [key=value …]: FOLDER has the graphs as .npz files (CONTRIBUTING.md says
+how to build ``tree`` and ``packages``). Prints for every graph, seed and input the balanced accuracy after the last
+session and its mean over sessions, and the seconds, on the track ``open`` with the default protocol.
 """
 
 import sys
@@ -18,7 +18,7 @@ from graphfcl.graph import read_npz
 from graphfcl.methods import find_method
 from graphfcl.stream import make_stream
 
-GRAPHS = ("cora_ml", "uai", "dev_tree1", "dev_pypi")
+GRAPHS = ("cora_ml", "uai", "tree", "packages")
 INPUTS = ("graph", "hops", "none")
 
 
