@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from graphfcl.cli.bench import _listed
+from graphfcl.experiments import read_cell
 from tests.cli.command import assert_one_sentence, graphfcl, graphfcl_inside
 
 GRAPH = "synthetic:nodes=700,edges=2800,classes=10,features=300,signal=0.6,skew=0.5"
@@ -38,6 +39,33 @@ def test_a_grid_from_a_file_ends_in_a_report_and_goes_on(tmp_path: Path) -> None
     assert "2 cells done" in again.out
     assert "of 2 done" not in again.err, "nothing was left to run"
     assert graphfcl("report", str(tmp_path / "out")).code == 0
+
+
+@pytest.mark.long
+def test_shots_end_in_a_figure_and_go_on(tmp_path: Path) -> None:
+    words = [
+        "bench",
+        "shots",
+        "--graph",
+        GRAPH,
+        "--methods",
+        "sgc-ridge,teen",
+        "--out",
+        str(tmp_path),
+        "--device",
+        "cpu",
+    ]
+    done = graphfcl(*words, "--seeds", "1", "--shot", "1,20,all", "--sessions", "2")
+    assert done.code == 0, done.err
+    assert "6 cells done, 0 failed" in done.out
+    assert (tmp_path / "shots.png").exists()
+    assert (tmp_path / "shots-new-classes.png").exists()
+    assert "| method | seeds | 1 | 20 | all |" in (tmp_path / "tables.md").read_text()
+    again = graphfcl(*words, "--seeds", "2", "--shot", "1,20,all", "--sessions", "2")
+    assert "12 cells done, 0 failed" in again.out
+    results = [read_cell(path) for path in (tmp_path / "cells").iterdir()]
+    tests = {(cell.seed, result["n_test"], tuple(result["classes"])) for cell, result in filter(None, results)}
+    assert len(tests) == 2, "the same test nodes and classes at every K"
 
 
 @pytest.mark.long
@@ -74,6 +102,14 @@ def test_table_1_is_printed_and_kept(tmp_path: Path) -> None:
         (["missing.toml"], "does not exist"),
         (["table2", "--way", "1,2"], "are for sweep"),
         (["sweep", "--way", "two"], "must be a number"),
+        (["shots", "--way", "1,2"], "are for sweep"),
+        (["shots", "--shot", "1,every"], "must be a number"),
+        (["shots", "--shot", "all"], "name the largest K too"),
+        (
+            ["shots", "--graph", GRAPH, "--shot", "1,200,all"],
+            "with 201 nodes or more; a stream with 200 shots needs two",
+        ),
+        (["table2", "--shot", "all"], "must be a number"),
         (["table3", "--methods", "cec"], "no use for --methods"),
         (["embed", "--seeds", "3"], "no use for --seeds"),
         (["mine.toml", "--seeds", "3"], "leave --seeds out"),

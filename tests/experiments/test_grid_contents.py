@@ -7,7 +7,7 @@ import pytest
 
 from graphfcl import InputError, find_method
 from graphfcl.experiments import grid_from_toml
-from graphfcl.experiments.paper_grids import ABLATION, OTHER_FORMS, embed, sweep, table2, table3
+from graphfcl.experiments.paper_grids import ABLATION, OTHER_FORMS, SHOTS_METHODS, embed, shots, sweep, table2, table3
 
 
 def test_what_the_paper_s_tables_need() -> None:
@@ -25,6 +25,22 @@ def test_what_the_paper_s_tables_need() -> None:
     assert first.rules == second.rules == {"way": 2, "shot": 5, "sessions": 2}
 
 
+def test_shots_share_the_classes_of_the_largest() -> None:
+    grid = shots(["debian"], ["cec", "joint"], 2, {"way": 1})
+    assert len({cell.key for cell in grid.cells}) == 2 * (5 + 1)
+    rules = [cell.rules for cell in grid.cells if (cell.method, cell.seed) == ("cec", 0)]
+    assert [rule["shot"] for rule in rules] == [1, 5, 20, 50, 50]
+    assert all(rule["split_shot"] == 50 and rule["way"] == 1 for rule in rules)
+    assert [rule for rule in rules if rule.get("pool_as_supports")] == rules[-1:]
+    assert [cell.rules for cell in grid.cells if (cell.method, cell.seed) == ("joint", 0)] == rules[-1:]
+    fewer = shots(["debian"], ["cec"], 1, {}, [5, "all", 2]).cells
+    assert [(cell.rules["shot"], cell.rules["split_shot"]) for cell in fewer] == [(2, 5), (5, 5), (5, 5)]
+    assert {cell.method for cell in shots().cells} == set(SHOTS_METHODS)
+    assert len({cell.dataset for cell in shots().cells}) == 5
+    with pytest.raises(InputError, match="name the largest K too"):
+        shots(labels=["all"])
+
+
 def test_a_toml_file_describes_a_grid(tmp_path: Path) -> None:
     path = tmp_path / "mine.toml"
     path.write_text(
@@ -40,6 +56,17 @@ def test_a_toml_file_describes_a_grid(tmp_path: Path) -> None:
     assert json.loads(json.dumps(grid.cells[0].as_json())) == grid.cells[0].as_json()
 
 
+def test_a_toml_file_may_fix_the_classes_of_several_shots(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(
+        'graphs = ["debian"]\nmethods = ["cec"]\nseeds = 1\nways = [1, 2]\nshots = [1, "all"]\nsplit_shot = 9\n'
+    )
+    every = {"shot": 9, "split_shot": 9, "pool_as_supports": True}
+    assert [cell.rules for cell in grid_from_toml(path).cells] == [
+        {"way": way} | shot for way in (1, 2) for shot in ({"shot": 1, "split_shot": 9}, every)
+    ]
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -48,6 +75,9 @@ def test_a_toml_file_describes_a_grid(tmp_path: Path) -> None:
         ('graphs = "debian"\nmethods = ["cec"]\n', "line 1: graphs must be a list"),
         ('graphs = ["debian"]\n', "needs `graphs` and either"),
         ("graphs = [", "is not TOML"),
+        ('graphs = ["a"]\nmethods = ["cec"]\nshots = [1, "all"]\n', 'line 3: shots with "all" needs split_shot'),
+        ('graphs = ["a"]\nmethods = ["cec"]\nsplit_shot = 5\n', "line 3: split_shot is one K, and shots lists"),
+        ('graphs = ["a"]\nmethods = ["cec"]\nsplit_shot = "5"\nshots = [1]\n', "line 3: split_shot is one K"),
         ('graphs = ["a"]\nmethods = ["cec"]\nseeds = "12"\n', "line 3: seeds must be a count"),
         ('graphs = ["a"]\nmethods = [3]\n', "list of names"),
         ('graphs = ["a"]\nmethods = ["cec"]\nname = "../up"\n', "no plain file name"),

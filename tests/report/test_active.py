@@ -9,7 +9,8 @@ import pytest
 
 from graphfcl.experiments import Cell, CellStore, Grid
 from graphfcl.report import collect, write_page
-from tests.report.folders import printed_tables, save
+from tests.browser import chromium
+from tests.report.folders import printed_tables, save, show
 
 GRAPH = "synthetic:nodes=300,edges=1200,classes=9,features=60,signal=0.8,skew=0.4"
 RULES = {"base": 3, "pseudo_novel": 2, "way": 2, "shot": 3, "track": "active"}
@@ -59,3 +60,12 @@ def test_the_page_has_curves_against_labels(folder: Path) -> None:
     assert "What labels bring" in page
     assert (folder / "active.png").read_bytes().startswith(b"\x89PNG")
     assert r"of-each-class\P{}" in (folder / "tables.tex").read_text()
+
+
+def test_the_page_is_drawn(folder: Path) -> None:
+    with chromium() as browser:
+        show(browser, folder, 390)
+        assert browser.get_log("browser") == []
+        assert browser.find_element("css selector", "#results h2").text == "What labels bring"
+        captions = [one.text for one in browser.find_elements("tag name", "figcaption")]
+        assert captions[:2] == ["balanced accuracy, all classes (%)", "novel classes found (%)"]

@@ -20,7 +20,7 @@ from graphfcl.defaults import ACTIVE_METHODS
 from graphfcl.errors import InputError, did_you_mean
 from graphfcl.runtime.cores import usable_cores
 
-KINDS = choices("table1", "table2", "table3", "sweep", "embed", "active")
+KINDS = choices("table1", "table2", "table3", "sweep", "shots", "embed", "active")
 UNUSED = {"table3": ("--methods", "--method"), "embed": ("--seeds",), "active": ("--protocol", "--track")}
 FAILURES_SHOWN = 3
 EVERY = 30.0  # seconds between two lines of progress without a terminal
@@ -36,20 +36,25 @@ class GridOptions(opts.OptionGroup):
     """Which cells to run; None where an option was left out."""
 
     graph: Annotated[
-        list[str] | None, names("Graphs, separated by commas; repeatable (default: debian; active: five).", graph_names)
+        list[str] | None,
+        names("Graphs, separated by commas; repeatable (default: debian; shots, active: five).", graph_names),
     ] = None
     methods: Annotated[str | None, names("Methods, separated by commas (default: all).", method_names)] = None
     method: Annotated[
         list[str] | None, option("Add your own method; a TOML file may then use its name.", metavar="MODULE:CLASS")
     ] = None
     strategies: Annotated[str | None, option("For active: strategies, separated by commas (default: all).")] = None
-    seeds: Annotated[int | None, option("Number of seeds, counted from 0 (default: 10; for active, 5).", min=1)] = None
+    seeds: Annotated[int | None, option("Number of seeds, counted from 0 (default: 10; shots, active: 5).", min=1)] = (
+        None
+    )
     protocol: Annotated[
         str | None, option("Evaluation protocol: strict or paper (default: strict; for table2, both).", opts.PROTOCOLS)
     ] = None
     track: opts.TrackOption = None
     way: Annotated[str | None, option("New classes per session (N); for sweep: 1,2,3 (default: by graph).")] = None
-    shot: Annotated[str | None, option("Labels per new class (K); for sweep: 1,3,5 (default: by graph).")] = None
+    shot: Annotated[
+        str | None, option("Labels per new class (K); sweep: 1,3,5; shots: 1,5,all (default: by graph).")
+    ] = None
     sessions: Annotated[int | None, option("Number of sessions (T); for embed, the one to plot (default: all).")] = None
     standardise: opts.StandardiseOption = None
 
@@ -81,7 +86,9 @@ class WorkOptions:
 
 @answers
 def bench(
-    what: Annotated[str, argument("What to run: table1, table2, table3, sweep, embed, active or a TOML file.", KINDS)],
+    what: Annotated[
+        str, argument("What to run: table1, table2, table3, sweep, shots, embed, active, or a TOML file.", KINDS)
+    ],
     options: GridOptions,
     work: WorkOptions,
     engine: opts.BackendOptions,
@@ -178,7 +185,9 @@ def _numbers(text: str | None, option: str) -> list[int]:
     try:
         return [int(part) for part in (text or "").split(",") if part.strip()]
     except ValueError as error:
-        raise InputError(f"{option} is {text!r}; it must be a number, or for sweep numbers: 1,2,5.") from error
+        raise InputError(
+            f"{option} is {text!r}; it must be a number, or for sweep and shots numbers: 1,2,5."
+        ) from error
 
 
 def _grid(what: str, options: GridOptions) -> "experiments.Grid":
@@ -195,11 +204,17 @@ def _grid(what: str, options: GridOptions) -> "experiments.Grid":
     graphs = options.graphs() or ["debian"]
     named = [methods.method_from(name).name for name in _listed(options.methods)]
     seeds = options.seeds or 10
-    ways, shots = _numbers(options.way, "--way"), _numbers(options.shot, "--shot")
+    every = [paper_grids.ALL] if what == "shots" and paper_grids.ALL in _listed(options.shot) else []
+    numbers = ",".join(text for text in _listed(options.shot) if text not in every)
+    ways, shots = _numbers(options.way, "--way"), _numbers(numbers, "--shot")
     if what == "sweep":
         ways, shots = ways or list(paper_grids.SWEPT_WAYS), shots or list(paper_grids.SWEPT_SHOTS)
         rules = options.rules(with_protocol=True)
         return paper_grids.sweep(graphs, _joined(named or paper_grids.COMPARED, own), seeds, rules, ways, shots)
+    if what == "shots" and len(ways) < 2:
+        rules = options.rules(with_protocol=True) | ({"way": ways[0]} if ways else {})
+        named = _joined(named or (paper_grids.SHOTS_METHODS if own else ()), own)
+        return paper_grids.shots(options.graphs(), named, options.seeds, rules, [*shots, *every])
     if len(ways) > 1 or len(shots) > 1:
         raise InputError("several values of --way or --shot are for sweep: give one, or run `graphfcl bench sweep`.")
     counts = {name: values[0] for name, values in (("way", ways), ("shot", shots)) if values}

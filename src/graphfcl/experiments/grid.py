@@ -18,7 +18,7 @@ from graphfcl.stream import refuse_other_version
 class Grid:
     """Cells that belong together, and what they are for.
 
-    kind: table2, table3, sweep, embed, active or grid: how a report shows them.
+    kind: table2, table3, sweep, shots, embed, active or grid: how a report shows them.
     cells: those of a method from outside say from which code it comes.
     command: what was typed.
     """

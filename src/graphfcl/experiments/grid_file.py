@@ -13,14 +13,15 @@ from graphfcl.errors import InputError, did_you_mean
 from graphfcl.evaluation import needs_oracle
 from graphfcl.experiments.cells import Cell
 from graphfcl.experiments.grid import Grid
-from graphfcl.experiments.paper_grids import KINDS
+from graphfcl.experiments.paper_grids import ALL, KINDS, shot_rules
 from graphfcl.methods import as_tuples, find_method
 from graphfcl.runtime.files import read_bytes
 
 RULE_KEYS = ("sessions", "base", "pseudo_novel", "novel", "standardise")
-LISTED_RULES = {"protocols": "name", "tracks": "track", "ways": "way", "shots": "shot"}  # key of the file → rule
-LIST_KEYS = ("graphs", "methods", "strategies", *LISTED_RULES, "variants")
-GRID_KEYS = ("name", "graphs", "methods", "strategies", "seeds", *LISTED_RULES, "variants", *RULE_KEYS)
+LISTED_RULES = {"protocols": "name", "tracks": "track", "ways": "way"}  # key of the file → rule
+LIST_KEYS = ("graphs", "methods", "strategies", *LISTED_RULES, "shots", "variants")
+GRID_KEYS = ("name", "graphs", "methods", "strategies", "seeds", *LISTED_RULES, "shots", "split_shot", "variants")
+GRID_KEYS += RULE_KEYS
 VARIANT_KEYS = ("name", "method", "settings")
 SEEDS = 10
 
@@ -31,6 +32,7 @@ def grid_from_toml(path: Path) -> Grid:
     ``graphs``; ``methods``, or ``[[variants]]`` with name, method and settings;
     ``seeds`` (how many, or a list); and where the graph's rules are to be changed ``protocols``, ``tracks``, ``ways``,
     ``shots`` (lists), ``sessions``, the numbers of classes ``base``, ``pseudo_novel``, ``novel``, and ``standardise``.
+    With ``split_shot`` all shots have the classes and test nodes of that K, and the last may be ``"all"``.
     ``strategies`` are those tried under the track ``active`` (by default ``auto``).
     """
     file = _GridFile.read(path)
@@ -128,7 +130,18 @@ class _GridFile:
         for key, rule in LISTED_RULES.items():
             if key in self.values:
                 combinations = [{**rules, rule: value} for rules in combinations for value in self.values[key]]
-        return combinations
+        return [{**rules, **shot} for rules in combinations for shot in self.shots()]
+
+    def shots(self) -> list[dict[str, Any]]:
+        """The rules of each entry of ``shots``; one without any where the file has none."""
+        shots, split_shot = self.values.get("shots", []), self.values.get("split_shot")
+        if split_shot is None:
+            if ALL in shots:
+                raise self.fault("shots", 'shots with "all" needs split_shot, the K that classes are chosen for.')
+            return [{"shot": shot} for shot in shots] or [{}]
+        if not shots or not all(shot == ALL or type(shot) is int for shot in shots) or type(split_shot) is not int:
+            raise self.fault("split_shot", 'split_shot is one K, and shots lists K up to it, or "all".')
+        return shot_rules(shots, split_shot)
 
     def refuse_unknown(self, values: dict[str, Any], allowed: Sequence[str]) -> None:
         for key in values:

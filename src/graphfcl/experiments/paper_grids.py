@@ -1,4 +1,4 @@
-"""The standard grids: the paper's Table 2, Table 3, parameter study and embedding picture, and the track ``active``.
+"""The standard grids: the paper's Table 2, Table 3, parameter study and embedding picture; ``shots`` and ``active``.
 
 Seeds come first in the order of cells: a grid that is stopped early has whole seeds.
 """
@@ -10,11 +10,12 @@ from typing import Any
 
 from graphfcl.active import STRATEGIES
 from graphfcl.defaults import ACTIVE_METHODS
+from graphfcl.errors import InputError
 from graphfcl.evaluation import OF_EACH_CLASS
 from graphfcl.experiments.benchmark import GRAPHS
 from graphfcl.experiments.cells import Cell
 from graphfcl.experiments.grid import Grid
-from graphfcl.methods import GROUPS
+from graphfcl.methods import GROUPS, find_method
 
 ABLATED = "hag-meta"
 ABLATION: dict[str, dict[str, Any]] = {
@@ -41,7 +42,11 @@ OTHER_FORMS: dict[str, tuple[str, dict[str, Any]]] = {
 SWEPT_WAYS, SWEPT_SHOTS = (1, 2, 3, 5), (1, 3, 5, 10)
 COMPARED = ("hag-meta", "cec")
 ACTIVE_SEEDS = 5
-KINDS = ("table1", "table2", "table3", "sweep", "embed", "active")
+ALL = "all"  # in place of a K: all labels of supports and pool
+SHOTS = (1, 5, 20, 50, ALL)
+SHOTS_METHODS = ("anchor", "sgc-ridge", "ranpac", "hag-meta", "lpmc", "joint")
+SHOTS_SEEDS = 5
+KINDS = ("table1", "table2", "table3", "sweep", "shots", "embed", "active")
 
 
 def table2(
@@ -89,6 +94,40 @@ def sweep(
         for seed, method, way, shot, dataset in product(range(seeds), methods, ways, shots, datasets)
     ]
     return Grid("sweep", "sweep", tuple(cells))
+
+
+def shots(
+    datasets: Sequence[str] = (),
+    methods: Sequence[str] = (),
+    seeds: int | None = None,
+    rules: dict[str, Any] | None = None,
+    labels: Sequence[int | str] = (),
+) -> Grid:
+    """Numbers of labels per new class, on the classes and test nodes of the largest K.
+
+    labels: K, or ``all``. A method that uses pool labels has the same labels at every K, and runs at the last alone.
+    """
+    each_k = shot_rules(labels or SHOTS)
+    cells = [
+        Cell(dataset, method, seed, rules={**(rules or {}), **shot})
+        for seed, method, dataset in product(
+            range(SHOTS_SEEDS if seeds is None else seeds), methods or SHOTS_METHODS, datasets or GRAPHS
+        )
+        for shot in (each_k[-1:] if find_method(method).learner.uses_pool_labels else each_k)
+    ]
+    return Grid("shots", "shots", tuple(cells))
+
+
+def shot_rules(labels: Sequence[int | str], split_shot: int | None = None) -> list[dict[str, Any]]:
+    """The rules of each number of labels, the fewest first. split_shot: None for the largest K."""
+    numbers = sorted({label for label in labels if isinstance(label, int)})
+    most = max(numbers, default=None) if split_shot is None else split_shot
+    if most is None:
+        raise InputError(
+            "'all' alone does not say which classes are large enough: name the largest K too, as in 50,all."
+        )
+    rules: list[dict[str, Any]] = [{"shot": number, "split_shot": most} for number in numbers]
+    return rules + [{"shot": most, "split_shot": most, "pool_as_supports": True}] * (ALL in labels)
 
 
 def embed(datasets: Sequence[str], methods: Sequence[str], rules: dict[str, Any]) -> Grid:

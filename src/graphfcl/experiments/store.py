@@ -224,6 +224,7 @@ def _session_columns(cell: Cell, result: dict[str, Any]) -> dict[str, list[Any]]
         "protocol_version": cell.protocol_version,
         "protocol": protocol["name"],
         **{name: protocol[name] for name in ("track", "way", "shot")},
+        "pool_as_supports": protocol.get("pool_as_supports", False),
     }
     of_sessions = ["session", "classes", *(m.name for m in session_metrics() if "column" in m.places), "seconds"]
     figures = [metric.name for metric in stream_metrics() if "column" in metric.places]

@@ -40,6 +40,16 @@ def version_text(result: dict[str, Any]) -> str:
     return f"protocol version {version}" + ("" if version == PROTOCOL_VERSION else ", being recomputed")
 
 
+def labels_text(protocol: dict[str, Any]) -> str:
+    """Labels per new class: K, or ``all`` of supports and pool."""
+    return "all" if protocol.get("pool_as_supports") else str(protocol["shot"])
+
+
+def kind_text(protocol: dict[str, Any]) -> str:
+    """N and K, as titles name them."""
+    return f"{protocol['way']}-way {labels_text(protocol)}-shot"
+
+
 @dataclass(frozen=True, eq=False)
 class Row:
     """All seeds of one line of a table: the results as :func:`graphfcl.experiments.run` gives them, by seed.
@@ -166,10 +176,15 @@ class Block:
 
     @property
     def title(self) -> str:
+        return self.title_with(kind_text(self.protocol))
+
+    def title_with(self, kind: str) -> str:
+        """What its results are of. kind: N and K."""
         protocol = self.protocol
-        kind = f"{protocol['way']}-way {protocol['shot']}-shot, {protocol['name']}, {protocol['track']}"
-        raw = ", not standardised" if self.protocol.get("standardise") is False else ""
-        return f"{self.dataset}, {kind}{raw}, {self.version_text}"
+        split = f", split for {protocol['split_shot']}-shot" if protocol.get("split_shot") else ""
+        raw = ", not standardised" if protocol.get("standardise") is False else ""
+        rules = f"{protocol['name']}, {protocol['track']}{split}{raw}"
+        return f"{self.dataset}, {kind}, {rules}, {self.version_text}"
 
     @cached_property
     def reference(self) -> Row:
@@ -282,7 +297,7 @@ class Findings:
         Rows with a mark take no part.
         """
         keys: tuple[str, ...] = ("name", "track", "standardise", "class_order")
-        keys += () if like.grid.kind in ("table2", "table3") else ("way", "shot")
+        keys += () if like.grid.kind in ("table2", "table3") else ("way", "shot", "split_shot", "pool_as_supports")
         alike = [block for block in self.blocks if block.grid is like.grid]
         blocks = [b for b in alike if all(b.protocol.get(key) == like.protocol.get(key) for key in keys)]
         names = [row.name for row in like.rows if not row.marks]

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from graphfcl.report.blocks import POOL, QUERIES, Block, Row, by_strength, prominent, summary, version_text
+from graphfcl.report.blocks import POOL, QUERIES, Block, Row, by_strength, kind_text, prominent, summary, version_text
 from graphfcl.runtime.files import write_durably
 
 BASE, NOVEL, ALL = "#2b6cb0", "#dd6b20", "#1a202c"
@@ -80,11 +80,7 @@ def curves_figure(blocks: Sequence[Block], path: str | Path, styles: Mapping[str
 
     Of many rows the strongest have colours; the others are grey.
     """
-    # One place is the legend's; of three blocks it would else begin a row of its own.
-    across = 2 if len(blocks) == 3 else min(3, len(blocks) + 1)
-    down = -(-(len(blocks) + 1) // across)
-    figure, grid = new_figure(4.6 * across, 3.3 * down, (down, across))
-    panels = list(grid.flat)
+    figure, panels = panels_with_legend(len(blocks))
     names, bright = by_strength(blocks), set(prominent(blocks))
     others = f"{len(names) - len(bright)} others"
     for panel, block in zip(panels, blocks, strict=False):
@@ -105,13 +101,27 @@ def curves_figure(blocks: Sequence[Block], path: str | Path, styles: Mapping[str
         panel.set_xticks(numbers[:: max(1, numbers.size // 7)])
         percent_axis(panel)
     panels[0].set_ylabel("balanced accuracy (%)")
-    for panel in panels[len(blocks) :]:
-        panel.set_axis_off()
-    lines = {line.get_label(): line for panel in panels[: len(blocks)] for line in panel.get_lines()}
-    if others in lines:
-        lines[others] = lines.pop(others)  # last
-    panels[len(blocks)].legend(lines.values(), lines.keys(), frameon=False, fontsize=9, loc="center")
+    add_legend(panels, len(blocks), last=others)
     save_figure(figure, path)
+
+
+def panels_with_legend(count: int) -> tuple[Any, list[Any]]:
+    """A figure with ``count`` panels, at most three side by side, and at least one more for the legend."""
+    # Of three panels the legend would else begin a row of its own.
+    across = 2 if count == 3 else min(3, count + 1)
+    down = -(-(count + 1) // across)
+    figure, grid = new_figure(4.6 * across, 3.3 * down, (down, across))
+    return figure, list(grid.flat)
+
+
+def add_legend(panels: Sequence[Any], count: int, last: str = "") -> None:
+    """Name the lines of the first ``count`` panels in the next one. last: a name that comes after the others."""
+    for panel in panels[count:]:
+        panel.set_axis_off()
+    lines = {line.get_label(): line for panel in panels[:count] for line in panel.get_lines()}
+    if last in lines:
+        lines[last] = lines.pop(last)
+    panels[count].legend(lines.values(), lines.keys(), frameon=False, fontsize=9, loc="center")
 
 
 def _draw_row(panel: Any, row: Row, style: Style) -> None:
@@ -208,7 +218,7 @@ def _title(result: dict[str, Any]) -> str:
     protocol = result["protocol"]
     lines = [
         f"{result['method']} on {result['dataset']}, seed {result['seed']}, {version_text(result)}",
-        f"{protocol['way']}-way {protocol['shot']}-shot, {protocol['name']}/{protocol['track']}",
+        f"{kind_text(protocol)}, {protocol['name']}/{protocol['track']}",
     ]
     return "\n".join([*lines, QUERIES] if result["trained_on_query_labels"] else lines)
 

@@ -1,6 +1,8 @@
 """The report of a folder of grids: one HTML page that needs no network, and its tables as Markdown and LaTeX."""
 
 import json
+from collections.abc import Callable, Mapping
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -10,14 +12,27 @@ import numpy as np
 from graphfcl.experiments import Grid
 from graphfcl.metrics import FEWEST_SEEDS, SeedSummary, SessionMetric, active_metrics
 from graphfcl.report.active import active_data, active_figure
-from graphfcl.report.blocks import Block, Findings, Row, by_strength, collect, prominent, version_text
+from graphfcl.report.blocks import Block, Findings, Row, by_strength, collect, kind_text, prominent, version_text
 from graphfcl.report.comparison import MARKS, compared_texts, further_metrics, further_titles, notes, printed_rows
 from graphfcl.report.figures import Style, colour_rules, curves_figure, row_styles
+from graphfcl.report.shots import MEASURES, PICTURES, shot_curves, shots_figure
 from graphfcl.report.tables import ABOUT_LEADS, all_tables, latex, lead_tables, markdown, read_dataset_table, sweeps
 from graphfcl.runtime.files import write_bytes
 
 # In the order in which they stand on the page; what is in brackets only where a block has that part.
-SCRIPTS = ("elements", "choice", "marks", "charts", "heat", "tables", "sections", "[active]", "[further]", "start")
+SCRIPTS = (
+    "elements",
+    "choice",
+    "marks",
+    "charts",
+    "heat",
+    "tables",
+    "sections",
+    "[active]",
+    "[shots]",
+    "[further]",
+    "start",
+)
 
 
 def write_page(folder: str | Path) -> list[Path]:
@@ -37,9 +52,9 @@ def write_page(folder: str | Path) -> list[Path]:
         write_bytes(path, text.encode())
         paths.append(path)
     styles = styles_of(findings)
-    for name, blocks in _pictures(findings).items():
+    for name, draw in _pictures(findings).items():
         paths.append(Path(folder) / f"{name}.png")
-        (active_figure if all(block.is_active for block in blocks) else curves_figure)(blocks, paths[-1], styles)
+        draw(paths[-1], styles)
     return paths
 
 
@@ -61,19 +76,23 @@ def _static(name: str) -> str:
     return files("graphfcl.report").joinpath("static", name).read_text(encoding="utf-8")
 
 
-def _pictures(findings: Findings) -> dict[str, list[Block]]:
-    """Name → blocks of a picture: one for each grid and protocol."""
+def _pictures(findings: Findings) -> dict[str, Callable[[Path, Mapping[str, Style]], None]]:
+    """Name → function that draws it: one for each grid and protocol; two where K varies on the same classes."""
     groups: dict[tuple[str, str], list[Block]] = {}
     for block in findings.blocks:
         if block.grid.kind not in ("sweep", "embed"):
             groups.setdefault((block.grid.name, block.protocol["name"]), []).append(block)
-    pictures: dict[str, list[Block]] = {}
+    pictures: dict[str, Callable[[Path, Mapping[str, Style]], None]] = {}
     grids = {grid for grid, _ in groups}
     for (grid, protocol), blocks in groups.items():
-        name = grid if protocol == "strict" else f"{grid}-{protocol}"
-        while name in pictures or (name != grid and name in grids):  # one may be called like the picture of another
-            name += "_"
-        pictures[name] = blocks
+        draws: dict[str, Any] = {"": active_figure if all(block.is_active for block in blocks) else curves_figure}
+        if all(block.protocol.get("split_shot") for block in blocks):
+            draws = {end: partial(shots_figure, metric=metric) for end, metric in PICTURES.items()}
+        for end, draw in draws.items():
+            name = (grid if protocol == "strict" else f"{grid}-{protocol}") + end
+            while name in pictures or (name != grid and name in grids):  # one may be called like that of another
+                name += "_"
+            pictures[name] = partial(draw, blocks)
     return pictures
 
 
@@ -89,6 +108,8 @@ METRICS = {  # of the result table: name → title
 def page_data(findings: Findings) -> dict[str, Any]:
     """Everything the page shows, as plain values. Figures are not rounded: the page rounds them once."""
     tables = [block for block in findings.blocks if block.grid.kind not in ("sweep", "embed")]
+    curves = shot_curves(tables)
+    place_of_block = {block: {"shots": place} for place, one in enumerate(curves) for block in one.blocks}
     failures = [
         f"{grid.name}: {cell.dataset}, {cell.row}, seed {cell.seed}: {error}" for grid, cell, error in findings.failures
     ]
@@ -99,7 +120,9 @@ def page_data(findings: Findings) -> dict[str, Any]:
         "styles": {name: {"slot": style.slot, "mark": style.mark} for name, style in styles_of(findings).items()},
         "names": by_strength(tables),
         "bright": {grid.name: prominent([b for b in tables if b.grid is grid]) for grid in findings.grids},
-        "blocks": [_block(block, findings) for block in tables],
+        "blocks": [_block(block, findings) | place_of_block.get(block, {}) for block in tables],
+        "shots": [one.data() for one in curves],
+        "shot_titles": MEASURES,
         "sweeps": _sweeps(findings),
         "embeddings": _embeddings(findings),
         "datasets": read_dataset_table(findings.folder),
@@ -153,7 +176,7 @@ def _block(block: Block, findings: Findings) -> dict[str, Any]:
         "grid": block.grid.name,
         "title": block.title,
         "dataset": block.dataset,
-        "kind": f"{protocol['way']}-way {protocol['shot']}-shot",
+        "kind": kind_text(protocol),
         "protocol": protocol["name"],
         "track": protocol["track"],
         "standardised": protocol.get("standardise") is not False,
@@ -233,8 +256,8 @@ def _embeddings(findings: Findings) -> list[dict[str, Any]]:
     for cell, result in findings.embeddings:
         protocol = result["protocol"]
         session = len(result["sessions"]) - 1
-        kind = f"{protocol['way']}-way {protocol['shot']}-shot"
-        title = f"{result['dataset']}, {kind}, after session {session}, seed {cell.seed}, {version_text(result)}"
+        place = f"{kind_text(protocol)}, after session {session}"
+        title = f"{result['dataset']}, {place}, seed {cell.seed}, {version_text(result)}"
         novel = [bool(arrival) for arrival in result["session_of_class"]]
         group = groups.setdefault(title, {"title": title, "classes": result["classes"], "novel": novel, "methods": []})
         group["methods"].append({"name": cell.row, **{key: result["embedding"][key] for key in ("x", "y", "labels")}})

@@ -23,6 +23,7 @@ from graphfcl.report.comparison import (
     p_figure,
     printed_rows,
 )
+from graphfcl.report.shots import MEASURES, shot_curves
 from graphfcl.report.statistics import Comparison
 from graphfcl.runtime.files import write_bytes
 from graphfcl.stream import make_stream
@@ -167,7 +168,7 @@ def all_tables(findings: Findings) -> list[tuple[str, list[Table]]]:
         if grid.kind == "sweep":
             sections.append((grid.name, [sweep_table(sweep) for sweep in sweeps(blocks)]))
             continue
-        tables = []
+        tables = [curves.table(metric) for curves in shot_curves(blocks) for metric in MEASURES]
         for block in blocks:
             tables += [active_table(block)] if block.is_active else []
             tables.append(result_table(block, findings.ranks(block)))

@@ -20,19 +20,19 @@ function scaleOf(series) {
   const high = Math.min(100, Math.ceil(Math.max(10, ...values) / 10) * 10);
   return {high, low: Math.min(high - 10, Math.max(0, Math.floor(Math.min(90, ...values) / 10) * 10))};
 }
-function axes(svg, frame, xTitle, ticks) {
+function axes(svg, frame, xTitle, ticks, tickText) {
   const {left, right, bottom, height, x, y, low, high} = frame;
   const step = (high - low) / 10 * 14 > bottom - frame.top ? 20 : 10;
   for (let value = low; value <= high; value += step) {
     svg.append(element("line", {class: "axis", x1: left, x2: right, y1: y(value), y2: y(value)}));
     svg.append(element("text", {x: left - 6, y: y(value) + 4, "text-anchor": "end"}, String(value)));
   }
-  for (const value of ticks) svg.append(element("text", {x: x(value), y: bottom + 16, "text-anchor": "middle"}, String(value)));
+  for (const value of ticks) svg.append(element("text", {x: x(value), y: bottom + 16, "text-anchor": "middle"}, tickText(value)));
   svg.append(element("text", {x: (left + right) / 2, y: height - 2, "text-anchor": "middle"}, xTitle));
 }
 /* series: {name, points: [{x, y, low, high, text}], faint, dashed}; what covers others comes last.
-   all: also those that are hidden, so that the scale stays; ticks: numbers below the picture. */
-function lineChart({title, series, all, xTitle, ticks, most}) {
+   all: also those that are hidden, so that the scale stays; ticks: numbers below the picture; tickText: their texts. */
+function lineChart({title, series, all, xTitle, ticks, most, tickText = String}) {
   const width = pictureWidth(), height = 310, named = series.filter(one => !one.faint && one.points.length);
   const longest = Math.max(0, ...named.map(one => textWidth(one.name, 11)));
   const room = Math.min(longest + 22, Math.max(70, width * 0.34)), {low, high} = scaleOf(all);
@@ -41,7 +41,7 @@ function lineChart({title, series, all, xTitle, ticks, most}) {
   const y = value => top + (bottom - top) * (high - Math.max(low, Math.min(high, value))) / (high - low);
   const svg = element("svg", {viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "aria-label": title});
   const fits = ticks.filter((_, place) => place % Math.ceil(ticks.length * 22 / (right - left)) === 0);
-  axes(svg, {left, right, top, bottom, height, x, y, low, high}, xTitle, fits);
+  axes(svg, {left, right, top, bottom, height, x, y, low, high}, xTitle, fits, tickText);
   series.forEach((one, turn) => svg.append(lineOf(one, x, y, turn)));
   const ends = named.map(one => one.points[one.points.length - 1]);
   const places = spreadOut(ends.map(end => y(end.y)), 13, top + 4, bottom);

@@ -2,8 +2,8 @@
 const parts = {};
 const marked = row => row.name + row.marks.map(mark => data.marks[mark]).join("");
 
-// Blocks that may stand side by side: those of the same grid and protocol.
-const alike = block => data.blocks.filter(other => ["grid", "protocol"].every(key => other[key] === block[key]));
+// Blocks that may stand side by side: those of the same grid and protocol, and of the same K where a part of its own compares K.
+const alike = block => data.blocks.filter(other => ["grid", "protocol", ...(block.shots === undefined ? [] : ["kind"])].every(key => other[key] === block[key]));
 function columnTitle(block, blocks) {
   const same = blocks.filter(other => other.dataset === block.dataset);
   const parts = [["kind", block.kind], ["track", block.track], ["standardised", block.standardised ? "standardised" : "not standardised"]];
@@ -24,7 +24,7 @@ function overview(block) {
     return {name, cells: [marked(rows.find(Boolean)), whole ? number(mean) : "", ...values.map((value, place) => ({text: spread(value), value: value ? value.mean : null, best: blocks[place].winner === name})), ...rank]};
   });
   const columns = [{title: "method"}, {title: "mean over datasets", low}, ...blocks.map(one => ({title: columnTitle(one, blocks), low, current: one === block})), ...(ranked ? [{title: "average rank", low: true}] : [])];
-  const caption = `${capital(metric.title)}, each method on each dataset; protocol ${block.protocol}, ${block.version}. The dataset below is underlined.`;
+  const caption = `${capital(metric.title)}, each method on each dataset${block.shots === undefined ? "" : `, ${block.kind}`}; protocol ${block.protocol}, ${block.version}. The dataset below is underlined.`;
   return [section("Overview: methods × datasets", table({key: "overview", caption, columns, rows: lines, sorted: "mean over datasets"}))];
 }
 function resultTable(block) {
@@ -66,6 +66,7 @@ function costSection(block) {
 }
 function drawBlock(place) {
   const block = choice.block;
+  if (block.shots !== undefined) place.append(...parts.shots(block));
   place.append(...overview(block));
   if (!shown(block).length) return place.append(quiet("No method is shown: choose some above."));
   const metric = block.metrics.find(one => one.name === choice.metric);

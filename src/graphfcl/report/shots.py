@@ -1,0 +1,146 @@
+"""Accuracy against labels per new class, where blocks share classes and test nodes (the rule ``split_shot``)."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from graphfcl.metrics import SeedSummary
+from graphfcl.report.blocks import POOL, Block, Row, labels_text
+from graphfcl.report.comparison import Table, figure, mark_notes, marked_name
+from graphfcl.report.figures import (
+    Style,
+    add_legend,
+    draw_line,
+    label_ends,
+    panels_with_legend,
+    percent_axis,
+    save_figure,
+)
+
+MEASURES = {  # metric → title
+    "balanced_accuracy": "balanced accuracy after the last session, all classes (%)",
+    "novel": "balanced accuracy after the last session, new classes only (%)",
+    "average": "balanced accuracy, average over sessions (%)",
+}
+PICTURES = {"": "balanced_accuracy", "-new-classes": "novel"}  # end of a picture's name → metric
+LABEL_RULES = ("shot", "pool_as_supports")  # rules that the blocks of a curve differ in
+AXIS = "labels per new class"
+
+
+@dataclass(frozen=True, eq=False)
+class ShotCurves:
+    """Blocks that differ in the number of labels per new class alone, the fewest first."""
+
+    blocks: tuple[Block, ...]
+
+    @property
+    def dataset(self) -> str:
+        return self.blocks[0].dataset
+
+    @property
+    def title(self) -> str:
+        """What all its blocks are of."""
+        return self.blocks[0].title_with(f"{self.blocks[0].protocol['way']}-way")
+
+    @property
+    def labels(self) -> list[str]:
+        """K of each block, or ``all``."""
+        return [labels_text(block.protocol) for block in self.blocks]
+
+    @property
+    def rows(self) -> dict[str, Row]:
+        """Name → row of the block with most labels that has it, in the order of the grid."""
+        return {row.name: row for block in self.blocks for row in block.rows}
+
+    def figures(self, name: str, metric: str) -> list[SeedSummary | None]:
+        """A metric of a row at each number of labels. A row with pool labels has the same labels at every one."""
+        rows = [next((row for row in block.rows if row.name == name), None) for block in self.blocks]
+        figures = [None if row is None else row.summary(metric) for row in rows]
+        once = POOL in self.rows[name].marks and figures.count(None) == len(figures) - 1
+        return [next(filter(None, figures))] * len(figures) if once else figures
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        split = self.blocks[0].protocol["split_shot"]
+        lines = [f"classes and test nodes are those of K = {split} at every K, and supports are nested"]
+        for block in self.blocks:
+            if block.protocol.get("pool_as_supports"):
+                results = [result for row in block.rows for result in row.results.values()]
+                counts = [r["n_supports"] / sum(session > 0 for session in r["session_of_class"]) for r in results]
+                lines.append(f"all: every label of supports and pool, {np.mean(counts):.0f} per new class in the mean")
+        if any(POOL in row.marks for row in self.rows.values()):
+            lines.append("a row that uses pool labels has the labels of `all` at every K, so one run is shown at each")
+        return (*lines, *mark_notes(self.rows.values()))
+
+    def table(self, metric: str) -> Table:
+        """Methods down, numbers of labels across."""
+        lines = tuple(
+            (marked_name(row), self._seeds(name), *map(figure, self.figures(name, metric)))
+            for name, row in self.rows.items()
+        )
+        title = f"{self.title}: {MEASURES[metric]}, by {AXIS}"
+        return Table(title, ("method", "seeds", *self.labels), lines, notes=self.notes)
+
+    def _seeds(self, name: str) -> str:
+        """Seeds of a row; the fewest and the most where some numbers of labels have not run with all."""
+        counts = sorted({len(row.results) for block in self.blocks for row in block.rows if row.name == name})
+        return str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+
+    def data(self) -> dict[str, Any]:
+        """What the page shows."""
+        block = self.blocks[0]
+        rows = [
+            {
+                "name": name,
+                "marks": list(row.marks),
+                "shown": marked_name(row),
+                **{metric: [_plain(each) for each in self.figures(name, metric)] for metric in MEASURES},
+            }
+            for name, row in self.rows.items()
+        ]
+        place = {"grid": block.grid.name, "protocol": block.protocol["name"], "dataset": self.dataset}
+        return {**place, "title": self.title, "labels": self.labels, "rows": rows, "notes": self.notes}
+
+
+def _plain(one: SeedSummary | None) -> dict[str, float | None] | None:
+    return None if one is None else {"mean": one.mean, "interval": one.interval}
+
+
+def shot_curves(blocks: Sequence[Block]) -> list[ShotCurves]:
+    """The curves of each grid, dataset and protocol, in the order of the blocks."""
+    groups: dict[str, list[Block]] = {}
+    for block in blocks:
+        if block.protocol.get("split_shot"):
+            shared = sorted((rule, str(value)) for rule, value in block.protocol.items() if rule not in LABEL_RULES)
+            groups.setdefault(f"{block.grid.name} {block.dataset_path} {shared}", []).append(block)
+
+    def labels(block: Block) -> tuple[bool, int]:
+        return bool(block.protocol.get("pool_as_supports")), block.protocol["shot"]
+
+    return [ShotCurves(tuple(sorted(group, key=labels))) for group in groups.values()]
+
+
+def shots_figure(blocks: Sequence[Block], path: str | Path, styles: Mapping[str, Style], metric: str) -> None:
+    """A metric against labels per new class: a panel for each graph, a line for each row with its 95 % intervals."""
+    every = shot_curves(blocks)
+    figure_, panels = panels_with_legend(len(every))
+    for panel, curves in zip(panels, every, strict=False):
+        places, ends = np.arange(len(curves.labels)), []
+        for name, row in curves.rows.items():
+            points = [(place, one) for place, one in zip(places, curves.figures(name, metric), strict=True) if one]
+            x, mean = np.array([place for place, _ in points]), np.array([one.mean for _, one in points])
+            draw_line(panel, x, mean, row, styles[name], dashed=POOL in row.marks)
+            half = np.array([one.interval or 0.0 for _, one in points])
+            panel.fill_between(x, mean - half, mean + half, color=styles[name].light, alpha=0.12, linewidth=0)
+            ends += [(name, float(x[-1]), float(mean[-1]))] if x[-1] == places[-1] else []  # all cells may not have run
+        label_ends(panel, ends, styles)
+        panel.set_title(curves.dataset if len({c.dataset for c in every}) == len(every) else curves.title, fontsize=9)
+        panel.set_xticks(places, curves.labels)
+        panel.set_xlabel(AXIS)
+        percent_axis(panel)
+    panels[0].set_ylabel(MEASURES[metric].replace(", ", ",\n"), fontsize=8)
+    add_legend(panels, len(every))
+    save_figure(figure_, path)
