@@ -15,7 +15,7 @@ import pytest
 from tests.cli.command import graphfcl_inside
 
 GRAPH = "synthetic:nodes=700,edges=2800,classes=10,features=300,signal=0.6,skew=0.5"
-SHORT = ["--set", "pretraining.epochs=8", "--set", "episodes=60", "--set", "validation_draws=1"]
+SHORT = ["--set", "pretraining.epochs=8", "--set", "episodes=60", "--set", "validation_folds=1"]
 QUICK = [*SHORT, "--base", "4", "--pseudo-novel", "3", "--way", "1"]
 
 

@@ -44,7 +44,7 @@ from tests.marks import SOME_METHODS, some_first
 GRAPH = "synthetic:nodes=700,edges=2800,classes=10,features=300,signal=0.6,skew=0.5"
 EASY = "synthetic:nodes=400,edges=1600,classes=10,features=100,signal=0.9,skew=0.4"  # SHORT training is enough for it
 # Several draws of held-out classes, which SHORT has, would only take longer here.
-ONCE: dict[str, Any] = {"pretraining.epochs": 8, "validation_draws": 1}
+ONCE: dict[str, Any] = {"pretraining.epochs": 8, "validation_folds": 1}
 QUICK: dict[str, dict[str, Any]] = {
     "anchor": {"pretraining.epochs": 8, "hidden": 32, "size": 16, "rank": 32},
     "sgc-ridge": {"rank": 32},
@@ -143,9 +143,9 @@ def test_every_method_keeps_the_contract(name: str, rule: Rule) -> None:
 def subject_of(name: str, *, whole: bool) -> Subject:
     """whole: with all draws of held-out classes, which most rules have nothing to do with."""
     learner = find_method(name).learner
-    draws = any(field.name == "validation_draws" for field in fields(learner.settings_type))
+    draws = any(field.name == "validation_folds" for field in fields(learner.settings_type))
     settings = QUICK[name] if name == "tem" else SHORT[name]  # its short training magnifies rounding
-    return Subject(learner, {**settings, **({"validation_draws": 1} if draws and not whole else {})})
+    return Subject(learner, {**settings, **({"validation_folds": 1} if draws and not whole else {})})
 
 
 class _Asking(Progress):

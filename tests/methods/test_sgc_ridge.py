@@ -22,7 +22,7 @@ from graphfcl import (
 )
 from graphfcl.methods.sgc_ridge import SgcRidge
 from graphfcl.methods.shared.class_statistics import RidgeSums, counts_with
-from graphfcl.methods.shared.validation_sessions import STEP_DRAWS, ValidationSessions, all_held_out
+from graphfcl.methods.shared.validation_sessions import STEP_DRAWS, ValidationSessions
 from tests.methods.closed_forms import plus
 
 GRAPH = "synthetic:nodes=400,edges=1600,classes=9,features=80,signal=0.7,skew=0.5"
@@ -202,7 +202,7 @@ def test_penalty_and_hop_weight_are_those_that_validation_sessions_like_best() -
     pairs = [(penalty, weight) for penalty in (1e4, 1e-6, 1.0) for weight in (0.0, 1.0)]
     changes: dict[str, Any] = {"penalties": (1e4, 1e-6, 1.0), "hop_weights": (0.0, 1.0)}
     learner = fitted(stream.base, margin=0.0, **changes)
-    validation = ValidationSessions.draw(all_held_out(stream.base), 0)
+    validation = ValidationSessions.draw(stream.base, stream.base.pseudo_novel_columns, 0)
     assert (validation.known_count, validation.class_count) == (3, 6)
     visible, scores = stream.base.visible_graph, []
     vectors = torch.tensor(learner.embeddings(visible))

@@ -20,7 +20,7 @@ from graphfcl import (
 )
 from graphfcl.methods.shared.exemplar_selection import first_of_each_class
 from graphfcl.methods.shared.memories import arrival_times
-from graphfcl.methods.shared.validation_sessions import STEP_DRAWS, ValidationSessions, all_held_out
+from graphfcl.methods.shared.validation_sessions import STEP_DRAWS, ValidationSessions
 from graphfcl.methods.tem import Tem, cover
 
 GRAPH = "synthetic:nodes=400,edges=1600,classes=9,features=80,signal=0.7,skew=0.5"
@@ -189,7 +189,7 @@ def test_penalties_are_those_that_validation_likes_best() -> None:
         right = found == base.validation_labels
         recalls.append(np.mean([right[base.validation_labels == c].mean() for c in range(size)]))
     assert learner.chosen()["first_penalty"] == candidates[int(np.argmax(recalls))]
-    validation, scores = ValidationSessions.draw(all_held_out(base), 0), []
+    validation, scores = ValidationSessions.draw(base, base.pseudo_novel_columns, 0), []
     train, labels = validation.train
     arrivals = arrival_times(train, cover(visible, train), learner.seed)
     kept = first_of_each_class(-arrivals, labels, learner.settings.budget)

@@ -19,7 +19,6 @@ def assert_same_stream(first: Stream, second: Stream) -> None:
     assert (first.protocol, first.seed, first.classes) == (second.protocol, second.seed, second.classes)
     assert first.split.left_out == second.split.left_out
     assert first.base.pseudo_novel_tasks == second.base.pseudo_novel_tasks
-    assert first.base.validation_columns == second.base.validation_columns
     for field in ("train", "train_labels", "validation", "validation_labels"):
         np.testing.assert_array_equal(getattr(first.base, field), getattr(second.base, field))
     assert_same_graph(first.base.visible_graph.loaded(), second.base.visible_graph.loaded())

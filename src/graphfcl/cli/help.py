@@ -75,7 +75,7 @@ JSON_KEYS: Mapping[str, str] = {
     "data show": "name, title, nodes, edges, features, classes, class_sizes, notes, sha256 or digest, and more.",
     "data import": "folder, name, nodes, edges, classes, bytes, digest, notes.",
     "stream": (
-        "graph, seed, protocol, protocol_hash, base, pseudo_novel, held_out, sessions and out; with --verify: "
+        "graph, seed, protocol, protocol_hash, base, pseudo_novel, sessions and out; with --verify: "
         "protocol_version and graphs (number of equal streams per graph)."
     ),
     "run": "folder, and the contents of its result.json.",

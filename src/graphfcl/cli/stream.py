@@ -140,7 +140,6 @@ def _described(stream: "streams.Stream") -> dict[str, Any]:
         "protocol_hash": rules.hash,
         "base": list(base.base_classes),
         "pseudo_novel": list(base.pseudo_novel_classes),
-        "held_out": [base.classes[column] for column in base.validation_columns],
         "sessions": sessions,
     }
 
@@ -153,7 +152,6 @@ def _print_schedule(stream: "streams.Stream") -> None:
     say()
     say(f"base ({stream.split.base_count}): {', '.join(described['base'])}")
     say(f"pseudo-novel ({stream.split.pseudo_novel_count}): {', '.join(described['pseudo_novel']) or 'none'}")
-    say(f"  of these held out for validation: {', '.join(described['held_out']) or 'none'}")
     rows = [
         (
             session["session"],

@@ -56,7 +56,6 @@ def stream_as_json(stream: Stream) -> dict[str, Any]:
         "protocol": stream.protocol.as_json(),
         "protocol_hash": stream.protocol.hash,
         "classes": classes,
-        "validation_columns": list(split.validation_columns),
         "pseudo_novel_tasks": [list(task) for task in split.pseudo_novel_tasks],
         "queries": [graph.node_ids[nodes].tolist() for nodes in split.queries],
         "left_out": split.left_out,
@@ -69,7 +68,7 @@ def stream_hash(stream: Stream) -> str:
     Streams with the same hash are the same stream, on whichever machine.
     """
     content = stream_as_json(stream)
-    drawn = {key: content[key] for key in ("seed", "classes", "validation_columns", "pseudo_novel_tasks", "queries")}
+    drawn = {key: content[key] for key in ("seed", "classes", "pseudo_novel_tasks", "queries")}
     drawn["graph"] = stream.graph.sha256
     # What is not seen in the draw itself. A rule that comes later joins where it is not at its default.
     names = ("protocol_version", "name", "track", "way", "shot")
@@ -122,7 +121,6 @@ def _split_of(content: dict[str, Any], graph: AnyGraph) -> Split:
         base_count=sum(entry["role"] == "base" for entry in classes),
         pseudo_novel_count=sum(entry["role"] == "pseudo-novel" for entry in classes),
         session_of_column=np.array([entry["session"] for entry in classes], dtype=np.int64),
-        validation_columns=tuple(content["validation_columns"]),
         pseudo_novel_tasks=tuple(tuple(task) for task in content["pseudo_novel_tasks"]),
         roles=roles,
         queries=tuple(_nodes_of(ids, graph) for ids in content["queries"]),

@@ -24,7 +24,6 @@ class BaseSession:
     Labels are columns: positions in ``classes``, which holds ``base_classes`` and then ``pseudo_novel_classes``.
 
     train, validation: node numbers; ``train_labels``, ``validation_labels``: their columns.
-    validation_columns: pseudo-novel classes to hold out of meta-training and validate on.
     pseudo_novel_tasks: the pseudo-novel columns in tasks of N.
     way, shot: the N and K of the sessions to come, which pseudo-incremental training imitates. Under the rule
         ``pool_as_supports`` their classes have K supports or more.
@@ -36,7 +35,6 @@ class BaseSession:
     train_labels: np.ndarray
     validation: np.ndarray
     validation_labels: np.ndarray
-    validation_columns: tuple[int, ...]
     pseudo_novel_tasks: tuple[tuple[int, ...], ...]
     visible_graph: VisibleNodes
     way: int
@@ -50,6 +48,10 @@ class BaseSession:
     @property
     def classes(self) -> tuple[str, ...]:
         return self.base_classes + self.pseudo_novel_classes
+
+    @property
+    def pseudo_novel_columns(self) -> range:
+        return range(len(self.base_classes), len(self.classes))
 
 
 @dataclass(frozen=True, eq=False)

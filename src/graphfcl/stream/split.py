@@ -36,7 +36,6 @@ class _Draw(IntEnum):
 
     CLASSES = 0
     NODES = 1
-    VALIDATION_CLASSES = 2
     TASKS = 3
     QUERIES = 4
     NUMBERS = 5
@@ -54,7 +53,6 @@ class Split:
 
     classes: class number in the graph of each column.
     session_of_column: (columns,) the session in which a class arrives; 0 for base and pseudo-novel classes.
-    validation_columns: pseudo-novel classes held out of meta-training.
     pseudo_novel_tasks: the pseudo-novel classes, partitioned into tasks of N.
     roles: (nodes,) int8 of :class:`Role`.
     queries: under ``paper`` the sampled query nodes of sessions 0..T, else empty.
@@ -65,7 +63,6 @@ class Split:
     base_count: int
     pseudo_novel_count: int
     session_of_column: np.ndarray
-    validation_columns: tuple[int, ...]
     pseudo_novel_tasks: tuple[tuple[int, ...], ...]
     roles: np.ndarray
     queries: tuple[np.ndarray, ...]
@@ -101,7 +98,7 @@ class Split:
 
 
 def draw_split(graph: AnyGraph, protocol: Protocol, seed: int) -> Split:
-    """Draw classes, nodes, validation classes, tasks and (under ``paper``) queries."""
+    """Draw classes, nodes, tasks and (under ``paper``) queries."""
     chosen = choose_classes(graph, protocol, _generator(seed, _Draw.CLASSES))
     classes = (*chosen.base, *chosen.pseudo_novel, *chosen.novel)
     arrival = 1 + np.arange(len(chosen.novel)) // protocol.way
@@ -116,7 +113,6 @@ def draw_split(graph: AnyGraph, protocol: Protocol, seed: int) -> Split:
         base_count=len(chosen.base),
         pseudo_novel_count=len(chosen.pseudo_novel),
         session_of_column=session_of_column,
-        validation_columns=draw_validation_columns(pseudo_novel, protocol.way, seed),
         pseudo_novel_tasks=draw_tasks(pseudo_novel, protocol.way, seed),
         roles=roles,
         queries=_draw_queries(graph, protocol, classes, session_of_column, roles, seed),
@@ -202,14 +198,6 @@ def _draw_candidates(roles: np.ndarray, graph: AnyGraph, protocol: Protocol, cho
         free = np.sort(members[np.isin(roles[members], (Role.TRAIN, Role.SUPPORT, Role.POOL))])
         count = min(round(CANDIDATE_SHARE * members.size), free.size - needed.get(number, 0))
         roles[_secret_generator(graph, seed, _Draw.CANDIDATES, number).permutation(free)[:count]] = Role.CANDIDATE
-
-
-def draw_validation_columns(pseudo_novel: np.ndarray, way: int, seed: int) -> tuple[int, ...]:
-    """A fifth of the pseudo-novel classes, at least N, but never so many that fewer than N are left to train on."""
-    wanted = max(way, round(pseudo_novel.size / 5))
-    count = max(0, min(wanted, pseudo_novel.size - way))
-    drawn = _generator(seed, _Draw.VALIDATION_CLASSES).permutation(pseudo_novel)
-    return tuple(sorted(drawn[:count].tolist()))
 
 
 def draw_tasks(pseudo_novel: np.ndarray, way: int, seed: int) -> tuple[tuple[int, ...], ...]:

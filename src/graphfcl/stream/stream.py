@@ -119,7 +119,6 @@ class Stream:
             train_labels=self._columns[train],
             validation=validation,
             validation_labels=self._columns[validation],
-            validation_columns=split.validation_columns,
             pseudo_novel_tasks=split.pseudo_novel_tasks,
             visible_graph=self.visible_graph(0),
             way=self.protocol.way,

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from graphfcl import Session, find_method
-from graphfcl.methods.shared.validation_sessions import STEP_DRAWS, ValidationSessions, all_held_out
+from graphfcl.methods.shared.validation_sessions import STEP_DRAWS, ValidationSessions
 from graphfcl.methods.testing import RULES, Rule, Subject
 from tests.methods.closed_forms import ENCODER, QUICK, fitted, stream_of
 from tests.production.models import copy_of, members, same_answers
@@ -35,7 +35,7 @@ def test_the_candidate_is_the_one_that_validation_sessions_like_best(name: str) 
     base = stream_of().base
     fixed = NARROW.get(name, {})
     learner = fitted(name, base, margin=0.0, **CANDIDATES[name], **fixed)
-    validation = ValidationSessions.draw(all_held_out(base), 0)
+    validation = ValidationSessions.draw(base, base.pseudo_novel_columns, 0)
     settings = find_method(name).settings_with({**QUICK[name], **CANDIDATES[name]})
     candidates = find_method(name).learner(settings)._candidates()  # type: ignore[attr-defined]
     scores = []
@@ -43,7 +43,7 @@ def test_the_candidate_is_the_one_that_validation_sessions_like_best(name: str) 
         found = []
         for draw in range(STEP_DRAWS):
             alone = validation.only(draw)
-            reduced, sessions = alone.as_stream(all_held_out(base))
+            reduced, sessions = alone.as_stream(base)
             copy = fitted(name, reduced, **choice, **fixed)
             for session in sessions:
                 copy.learn(session)
@@ -57,7 +57,7 @@ def test_the_encoder_has_seen_no_label_of_a_held_out_class() -> None:
     """Otherwise validation sessions would be won by whoever trusts new classes least."""
     base = stream_of().base
     whole = fitted("teen", base, **ENCODER)
-    reduced, _ = ValidationSessions.draw(all_held_out(base), 0).as_stream(all_held_out(base))
+    reduced, _ = ValidationSessions.draw(base, base.pseudo_novel_columns, 0).as_stream(base)
     alone = fitted("teen", reduced, **ENCODER)
     for mine, theirs in zip(whole.network.parameters(), alone.network.parameters(), strict=True):
         assert torch.equal(mine, theirs)

@@ -17,7 +17,7 @@ from graphfcl.methods.anchor.settings import Neighbourhood
 from graphfcl.methods.blocks import RowBlock, open_tables
 from graphfcl.methods.blocks.column_phases import STREAMED
 from graphfcl.methods.blocks.folder_tables import FolderTables
-from graphfcl.methods.shared.validation_sessions import ValidationSessions, all_held_out
+from graphfcl.methods.shared.validation_sessions import ValidationSessions
 from tests.methods.blocks.samples import ROOMY, folder_of, in_memory, random_graph, visible_folder
 from tests.methods.blocks.streams import loaded_stream, stream_of
 
@@ -91,7 +91,7 @@ def test_scores_are_those_of_a_plain_version(tmp_path: Path, scores: list[np.nda
     learner: Any = find_method("anchor").make(CHANGES, seed=1)
     learner.fit(stream.base)
     basis = learner.knowledge.frame["basis"][:, :12].numpy().astype(np.float64)
-    validation = ValidationSessions.draw(all_held_out(stream.base), 1)
+    validation = ValidationSessions.draw(stream.base, stream.base.pseudo_novel_columns, 1)
     validation = replace(
         validation,
         train=choosing.some_of_each_class(validation.train, 40, 1),

@@ -23,7 +23,7 @@ def stream_of(**changes: Any) -> Stream:
 
 
 def fitted(stream: Stream, **changes: Any) -> Geometer:
-    quick = {**SHORT["geometer"], "episodes": 4, "size": 6, "validation_draws": 1, **changes}
+    quick = {**SHORT["geometer"], "episodes": 4, "size": 6, "validation_folds": 1, **changes}
     learner = find_method("geometer").make(quick)
     assert isinstance(learner, Geometer)
     learner.fit(stream.base)

@@ -22,6 +22,7 @@ from graphfcl import (
     make_stream,
 )
 from graphfcl.methods.shared.episodes import Episode
+from graphfcl.methods.shared.validation_sessions import held_out_folds
 from graphfcl.nn import GraphInputs
 from tests.methods.test_checks import make, stream_of
 
@@ -142,8 +143,9 @@ def test_held_out_classes_are_not_meta_trained_before_the_refit(stream: Stream) 
     learner._episode_loss = watch  # type: ignore[method-assign]
     learner.fit(stream.base)
     base = stream.base
-    held_out = base.train[np.isin(base.train_labels, base.validation_columns)]
-    assert base.validation_columns
+    (columns,) = held_out_folds(base, learner.seed, 1)
+    held_out = base.train[np.isin(base.train_labels, columns)]
+    assert held_out.size
     assert not seen & set(held_out)
     assert seen & set(base.train[base.train_labels >= 4])
 

@@ -64,7 +64,7 @@ def test_a_class_is_one_vector_under_isolated() -> None:
 
 
 def test_steps_are_chosen_by_validation_sessions_or_fixed() -> None:
-    chosen = fitted(validation_draws=1, fine_tuning_steps=None, fine_tuning=((1, 0.001),)).chosen()
+    chosen = fitted(validation_folds=1, fine_tuning_steps=None, fine_tuning=((1, 0.001),)).chosen()
     assert (chosen["fine_tuning_steps"], chosen["fine_tuning_rate"]) in {(0, 0.0), (1, 0.001)}
     learner = fitted()
     assert learner.chosen()["fine_tuning_steps"] == 2
@@ -75,14 +75,14 @@ def test_steps_are_chosen_by_validation_sessions_or_fixed() -> None:
 
 def test_session_0_ends_with_the_steps_of_a_session() -> None:
     weights = [
-        copy_weights(fitted(validation_draws=1, fine_tuning_steps=steps).network.encoder)["first.weight"]
+        copy_weights(fitted(validation_folds=1, fine_tuning_steps=steps).network.encoder)["first.weight"]
         for steps in (0, 2)
     ]
     assert not torch.equal(weights[0], weights[1])
 
 
 def test_without_steps_a_label_taken_back_leaves_no_trace() -> None:
-    changes = {**SHORT["lpmc"], "validation_draws": 1, "fine_tuning_steps": 0}
+    changes = {**SHORT["lpmc"], "validation_folds": 1, "fine_tuning_steps": 0}
     learner = Lpmc(settings_of(**changes))
     learner.fit(golden_stream("open").base)
     assert learner.forgets_exactly
@@ -106,7 +106,7 @@ def test_encoders_of_different_starts_are_kept_apart_and_used_again() -> None:
     base, keys = golden_stream("transductive").base, Keys()
 
     def run(**changes: Any) -> Lpmc:
-        learner = Lpmc(settings_of(validation_draws=1, episodes=4, **changes))
+        learner = Lpmc(settings_of(validation_folds=1, episodes=4, **changes))
         learner.fit(base, encoders=keys)
         return learner
 
@@ -123,7 +123,7 @@ def test_encoders_of_different_starts_are_kept_apart_and_used_again() -> None:
 
 @pytest.mark.parametrize("start", ["both", "supervised"])  # the contract is checked with the default
 def test_every_start_goes_on_after_an_interruption(start: str) -> None:
-    an_interrupted_fit_goes_on(Subject(Lpmc, {**SHORT["lpmc"], "validation_draws": 1, "start": start}))
+    an_interrupted_fit_goes_on(Subject(Lpmc, {**SHORT["lpmc"], "validation_folds": 1, "start": start}))
 
 
 @pytest.mark.parametrize(

@@ -2,9 +2,11 @@
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from graphfcl import Protocol, Stream, make_stream
-from graphfcl.methods.shared.validation_sessions import ValidationSessions, all_held_out, held_out_draws
+from graphfcl import BaseSession, Protocol, Stream, make_stream
+from graphfcl.methods.shared.validation_sessions import ValidationSessions, held_out_folds
 from tests.graphs import random_graph
 from tests.methods.test_checks import make, stream_of
 
@@ -15,7 +17,7 @@ def stream() -> Stream:
 
 
 def test_calling_every_node_new_is_worth_nothing(stream: Stream) -> None:
-    validation = ValidationSessions.draw(stream.base, 0)
+    validation = ValidationSessions.draw(stream.base, (4, 6), 0)
     assert validation.has_new_classes
     nodes, labels = validation.queries
     new = np.full(nodes.size, validation.known_count)
@@ -34,9 +36,9 @@ def test_calling_every_node_new_is_worth_nothing(stream: Stream) -> None:
 
 def test_held_out_classes_arrive_in_a_stream(stream: Stream) -> None:
     base = stream.base
-    validation = ValidationSessions.draw(base, 0)
+    validation = ValidationSessions.draw(base, (4, 6), 0)
     reduced, sessions = validation.only(1).as_stream(base)
-    held_out = {base.classes[column] for column in base.validation_columns}
+    held_out = {base.classes[column] for column in validation.held_out}
     assert set(reduced.classes) == set(base.classes) - held_out
     assert reduced.base_classes == base.base_classes
     names = {node: base.classes[label] for node, label in zip(base.train, base.train_labels, strict=True)}
@@ -53,7 +55,7 @@ def test_held_out_classes_arrive_in_a_stream(stream: Stream) -> None:
 
 
 def test_any_learner_can_be_evaluated_on_that_stream(stream: Stream) -> None:
-    validation = ValidationSessions.draw(stream.base, 0)
+    validation = ValidationSessions.draw(stream.base, (4, 6), 0)
     reduced, sessions = validation.as_stream(stream.base)
     learner = make("sgc-ridge")
     learner.fit(reduced)
@@ -64,24 +66,33 @@ def test_any_learner_can_be_evaluated_on_that_stream(stream: Stream) -> None:
     assert validation.only(0).score(lambda *_: found) > 2 / validation.class_count
 
 
-def test_held_out_classes_are_drawn_several_times() -> None:
-    graph = random_graph(0, [40] * 3 + [20] * 17, density=0.01)
-    base = make_stream(graph, Protocol(base=3, pseudo_novel=15, way=2), seed=1).base
-    draws = held_out_draws(base, 1, 4)
-    columns = [draw.validation_columns for draw in draws]
-    assert columns[0] == base.validation_columns
-    assert [len(each) for each in columns] == [3] * 4
-    held_out = [column for each in columns for column in each]
-    assert len(set(held_out)) == 12, "no class twice as long as others are left"
-    assert set(held_out) <= set(range(3, 18))
-    assert [draw.validation_columns for draw in held_out_draws(base, 1, 4)] == columns
-    assert [draw.validation_columns for draw in held_out_draws(base, 2, 4)] != columns
-    assert all_held_out(base).validation_columns == tuple(range(3, 18))
+def base_with(pseudo_novel: int, way: int) -> BaseSession:
+    graph = random_graph(0, [40] * 3 + [20] * 20, density=0.01)
+    return make_stream(graph, Protocol(base=3, pseudo_novel=pseudo_novel, way=way), seed=1).base
 
 
-def test_few_pseudo_novel_classes_give_fewer_draws() -> None:
-    graph = random_graph(0, [40] * 3 + [20] * 6, density=0.01)
-    two = make_stream(graph, Protocol(base=3, pseudo_novel=2, way=1), seed=1).base
-    assert sorted(draw.validation_columns for draw in held_out_draws(two, 0, 3)) == [(3,), (4,)]
-    none = make_stream(graph, Protocol(base=3, pseudo_novel=0, way=1), seed=1).base
-    assert [draw.validation_columns for draw in held_out_draws(none, 0, 3)] == [()]
+@given(st.integers(0, 12), st.integers(1, 4), st.integers(1, 6), st.integers(0, 3))
+@settings(max_examples=60, deadline=None)
+def test_every_pseudo_novel_class_is_held_out_once(pseudo_novel: int, way: int, count: int, seed: int) -> None:
+    base = base_with(pseudo_novel, way)
+    folds = held_out_folds(base, seed, count)
+    assert folds == held_out_folds(base, seed, count)
+    held_out = sorted(column for fold in folds for column in fold)
+    assert len(set(held_out)) == len(held_out), "none twice"
+    sizes = {len(fold) for fold in folds}
+    assert max(sizes) - min(sizes) <= 1
+    assert len(folds) <= count
+    if pseudo_novel <= way:
+        assert folds == [()], "none can be spared"
+        return
+    assert pseudo_novel - max(sizes) >= way, "so many are left to train on"
+    if pseudo_novel >= 2 * way:
+        assert min(sizes) >= way
+        assert (held_out == list(base.pseudo_novel_columns)) == (count > 1)
+
+
+def test_seeds_hold_out_different_parts() -> None:
+    base = base_with(12, 2)
+    drawn = [held_out_folds(base, seed, 3) for seed in range(8)]
+    assert [len(fold) for fold in drawn[0]] == [4, 4, 4]
+    assert len(set(map(tuple, drawn))) == 8

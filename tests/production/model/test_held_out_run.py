@@ -95,7 +95,7 @@ def test_without_a_class_to_hold_out_there_is_nothing_to_learn() -> None:
     nodes = np.arange(graph.node_count)
     visible = VisibleGraph(nodes=nodes, adjacency=graph.adjacency, features=graph.features)
     start = make_start(visible, Labels(nodes, graph.labels, graph.class_names), CONFIGURATION)
-    base = replace(start.base, base_classes=start.base.classes, pseudo_novel_classes=(), validation_columns=())
+    base = replace(start.base, base_classes=start.base.classes, pseudo_novel_classes=())
     told = Told(graph.labels, graph.class_names, {})
     told.fit(base)
     assert run_held_out(base, told, told, NO_STORE, SILENT, FitCheckpoints()) == (HeldOutResult(), {})

@@ -37,7 +37,7 @@ from graphfcl.methods.anchor.settings import AnchorSettings, Neighbourhood
 from graphfcl.methods.blocks import Held, NodeTables, RowBlock, Table
 from graphfcl.methods.blocks.interface import TYPES, count_of_each_class, some_of_each_class
 from graphfcl.methods.learner import Progress, Tensors
-from graphfcl.methods.shared.validation_sessions import STEP_DRAWS, ValidationSessions, all_held_out
+from graphfcl.methods.shared.validation_sessions import STEP_DRAWS, ValidationSessions
 from graphfcl.nn import tensor_of
 from graphfcl.stream import BaseSession
 
@@ -65,7 +65,7 @@ def choose_neighbourhood(
     kind: the type of f and x.
     """
     candidates = settings.neighbourhoods()
-    validation = ValidationSessions.draw(all_held_out(base), seed)
+    validation = ValidationSessions.draw(base, base.pseudo_novel_columns, seed)
     if len(candidates) == 1 or not validation.has_new_classes:
         return candidates[0]
     sampled = settings.samples(tables.node_count)
@@ -285,7 +285,7 @@ def _logits_of_draws(block: RowBlock) -> torch.Tensor:
 
 def held_by_choice(base: BaseSession, tables: NodeTables, rank: int, settings: AnchorSettings, seed: int) -> Held:
     """What is held while candidates are tried on a sample. rank: columns of the basis."""
-    validation = ValidationSessions.draw(all_held_out(base), seed)
+    validation = ValidationSessions.draw(base, base.pseudo_novel_columns, seed)
     if len(settings.neighbourhoods()) == 1 or not validation.has_new_classes:
         return _held(0, 0)
     labelled = (count_of_each_class(part[1], MOST_NODES) for part in (validation.train, validation.queries))

@@ -22,7 +22,7 @@ from graphfcl.methods.shared.parts import OwnAttributes, Part
 from graphfcl.methods.shared.prototype_network import PrototypeNetwork
 from graphfcl.methods.shared.untrained_blocks import UntrainedBlocks
 from graphfcl.methods.shared.untrained_features import unit_rows
-from graphfcl.methods.shared.validation_sessions import ValidationSessions, all_held_out, choose_over_draws
+from graphfcl.methods.shared.validation_sessions import ValidationSessions, choose_over_draws
 from graphfcl.nn import Encoder, GraphInputs, tensor_of
 from graphfcl.stream.sessions import BaseSession, Session
 
@@ -170,7 +170,7 @@ class ClosedFormLearner(EncoderLearner):
     @torch.no_grad()
     def _train(self, base: BaseSession, inputs: NodeTables, progress: Progress) -> None:
         inputs.watch(progress)
-        validation = ValidationSessions.draw(all_held_out(base), self.seed)
+        validation = ValidationSessions.draw(base, base.pseudo_novel_columns, self.seed)
         if validation.queries[0].size > MOST_QUERIES:
             validation = validation.with_queries(some_of_each_class(validation.queries, MOST_OF_CLASS, self.seed))
         if not self._has_encoder:

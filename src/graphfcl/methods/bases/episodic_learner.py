@@ -1,7 +1,7 @@
 """Learners that meta-train in episodes until held-out classes say stop, several times, and then again on all."""
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, ClassVar
@@ -28,7 +28,7 @@ from graphfcl.methods.shared.training_state import (
     make_adam,
     take_step,
 )
-from graphfcl.methods.shared.validation_sessions import KnownClasses, ValidationSessions, held_out_draws
+from graphfcl.methods.shared.validation_sessions import KnownClasses, ValidationSessions, held_out_folds
 from graphfcl.nn import GraphInputs
 from graphfcl.stream.sessions import BaseSession, Session
 
@@ -49,8 +49,8 @@ class EpisodicSettings(EncoderSettings):
     """Validations in a row without a better score that end meta-training."""
     validation_window: Count = 5
     """Validations whose mean counts as the score."""
-    validation_draws: Count = 3
-    """Draws of a fifth of the pseudo-novel classes to hold out; 1 with refit off."""
+    validation_folds: Count = 3
+    """Parts of the pseudo-novel classes, each held out once; with 1, or with refit off, one of two is."""
     refit: bool = True
     """Repeat meta-training on all pseudo-novel classes, the held-out ones included."""
     queries: Count = 10
@@ -60,8 +60,8 @@ class EpisodicSettings(EncoderSettings):
 class EpisodicLearner(EncoderLearner):
     """Three stages after pre-training: meta-training, choosing, refit. Classes are known by their prototypes.
 
-    The first two are repeated for every draw of held-out classes. Then choices are settled by the mean over the draws,
-    and the refit takes the middle number of episodes.
+    The first two are repeated for every part of the pseudo-novel classes. Then choices are settled by the mean over the
+    parts, and the refit takes the median of their numbers of episodes.
 
     A method says how episodes are drawn (:meth:`_sampler`), what a step minimises (:meth:`_episode_loss`), and, if its
     settings have steps for incremental sessions, how these are taken (:meth:`_fine_tune`).
@@ -110,7 +110,7 @@ class EpisodicLearner(EncoderLearner):
         return self.track != "isolated" and len(self.fine_tuning.candidates) > 1
 
     def _try_choices(self, inputs: GraphInputs, validation: ValidationSessions, progress: Progress) -> None:
-        """Score what is left to choose on one draw, with the weights that validation found best."""
+        """Score what is left to choose on one part, with the weights that validation found best."""
         start = copy_weights(self.network)
 
         def score(draw: ValidationSessions, *choice: Any) -> float:
@@ -123,7 +123,7 @@ class EpisodicLearner(EncoderLearner):
         self.network.load_state_dict(start)
 
     def _settle_choices(self, base: BaseSession) -> None:  # noqa: ARG002
-        """Choose by the scores of all draws."""
+        """Choose by the scores of all parts."""
         if self.track == "isolated":
             self.fine_tuning.take(0, 0.0)
         else:
@@ -153,24 +153,23 @@ class EpisodicLearner(EncoderLearner):
 
     def _train(self, base: BaseSession, inputs: GraphInputs, progress: Progress) -> None:
         first = Stage.META_TRAINING if self._can_meta_train(base) else Stage.CHOOSING
-        draws = held_out_draws(base, self.seed, self.settings.validation_draws if self.settings.refit else 1)
+        folds = held_out_folds(base, self.seed, self.settings.validation_folds if self.settings.refit else 1)
         if self.stage in (Stage.PRE_TRAINED, Stage.PREPARED):
             self._enter(first, progress)
         while self.stage in (Stage.META_TRAINING, Stage.CHOOSING):
-            drawn = draws[len(self.meta.best_by_draw)]
-            validation = ValidationSessions.draw(drawn, self.seed)
+            held_out = folds[len(self.meta.best_by_fold)]
+            validation = ValidationSessions.draw(base, held_out, self.seed)
             if self.stage == Stage.META_TRAINING:
-                self.meta.run(drawn, inputs, partial(self._validate, inputs, validation), progress)
+                self.meta.run(base, held_out, inputs, partial(self._validate, inputs, validation), progress)
                 self._enter(Stage.CHOOSING, progress)
             if self._chooses(base) and validation.has_new_classes:
                 self._try_choices(inputs, validation, progress)
-            self.meta.next_draw()
-            if len(self.meta.best_by_draw) < len(draws):
+            self.meta.next_fold()
+            if len(self.meta.best_by_fold) < len(folds):
                 self.network.load_state_dict(self.pretrained)
                 self._enter(first, progress)
             else:
                 self._settle_choices(base)
-                held_out = len(base.validation_columns) > 0
                 repeat = self.settings.refit and held_out and first == Stage.META_TRAINING
                 self._enter(Stage.REFIT if repeat else Stage.FINISHING, progress)
         if self.stage == Stage.REFIT:
@@ -216,20 +215,20 @@ class MetaTraining(Part):
 
     :meth:`run` and :meth:`repeat` go on from wherever the state stands; the network's weights are the learner's.
 
-    place: where the sampler stands. best_by_draw: for each draw of held-out classes so far, how many episodes were best
+    place: where the sampler stands. best_by_fold: for each part that was held out so far, how many episodes were best
     for validation.
     best_episodes: the middle one of these, all that is kept once meta-training has ended.
     """
 
     name = "meta"
-    saved_while_running = ("best_episodes", "best_by_draw", "episode", "stopping", "place", "optimiser")
+    saved_while_running = ("best_episodes", "best_by_fold", "episode", "stopping", "place", "optimiser")
     saved_at_the_end = ("best_episodes",)
 
     def __init__(self, learner: EpisodicLearner) -> None:
         self.learner, self.settings, self.network = learner, learner.settings, learner._meta_trained()
         self.least = min(learner._least_episodes(), self.settings.episodes)
         self.stopping = self._new_stopping()
-        self.best_by_draw: list[int] = []
+        self.best_by_fold: list[int] = []
         self.best_episodes = 0
         self.begin()
 
@@ -264,12 +263,19 @@ class MetaTraining(Part):
         """One optimiser step on one episode; its loss."""
         return take_step(optimiser, lambda: self.learner._episode_loss(inputs, episode, by_class=by_class))
 
-    def run(self, base: BaseSession, inputs: GraphInputs, validate: Callable[[], float], progress: Progress) -> None:
+    def run(
+        self,
+        base: BaseSession,
+        held_out: Sequence[int],
+        inputs: GraphInputs,
+        validate: Callable[[], float],
+        progress: Progress,
+    ) -> None:
         """Train on the classes that are not held out until validation no longer improves.
 
         The best weights are put back; the weights at the start count as 0 episodes, if so few are allowed.
         """
-        sampler = self._sampler(base, np.setdiff1d(_pseudo_novel(base), base.validation_columns))
+        sampler = self._sampler(base, np.setdiff1d(base.pseudo_novel_columns, held_out))
         total = self.settings.episodes
         if self.episode == 0 and self.least == 0:
             self.stopping.check(validate(), 0, self.network)
@@ -283,15 +289,15 @@ class MetaTraining(Part):
             progress.checkpoint(self.learner)
         self.network.load_state_dict(self.stopping.weights)
 
-    def next_draw(self) -> None:
-        """One draw of held-out classes is done: note what it found, and forget its validations."""
-        self.best_by_draw.append(self.stopping.step)
-        self.best_episodes = int(np.median(self.best_by_draw))
+    def next_fold(self) -> None:
+        """One part of the classes is done: note what it found, and forget its validations."""
+        self.best_by_fold.append(self.stopping.step)
+        self.best_episodes = int(np.median(self.best_by_fold))
         self.stopping = self._new_stopping()
 
     def repeat(self, base: BaseSession, inputs: GraphInputs, progress: Progress) -> None:
         """As many episodes as were best, on all pseudo-novel classes."""
-        sampler = self._sampler(base, _pseudo_novel(base))
+        sampler = self._sampler(base, np.array(base.pseudo_novel_columns))
         while self.episode < self.best_episodes:
             loss = self._train(sampler, inputs, self.best_episodes, "refit")
             progress.step("refit", self.episode, self.best_episodes, loss=loss)
@@ -320,7 +326,3 @@ class MetaTraining(Part):
     def load(self, values: dict[str, Any], tensors: Tensors, device: torch.device) -> None:
         self.begin(ended="meta.episode" not in values)
         super().load(values, tensors, device)
-
-
-def _pseudo_novel(base: BaseSession) -> np.ndarray:
-    return np.arange(len(base.base_classes), len(base.classes))

@@ -181,10 +181,9 @@ class Mecoin(EncoderLearner):
 
         Its encoder is the pre-trained one, which knows no other class, and does not change.
         """
-        opened = open_choice(self, base)
-        if opened is None:
+        validation = open_choice(self, base)
+        if validation is None:
             return
-        everything, validation = opened
         (every, points), chosen, books = self._embedded(inputs), self.settings, self.network.books
         start = torch.Generator().manual_seed(self.seed)
         first = Table.empty(chosen, validation.known_count, start).to(self.device)
@@ -193,7 +192,7 @@ class Mecoin(EncoderLearner):
         kept.add(validation.train, np.ones(validation.train[0].size))
         queries = points(validation.queries)[0]
         places = books.look_up(queries)
-        sessions = {draw: draw.as_stream(everything)[1] for draw in validation.draws}
+        sessions = {draw: draw.as_stream(base)[1] for draw in validation.draws}
         batches = {}
         for draw, arriving in sessions.items():
             labelled = join_labelled(kept.labelled, *((each.supports, each.support_labels) for each in arriving))

@@ -12,7 +12,7 @@ from graphfcl.methods.learner import Progress
 from graphfcl.methods.settings import CheckedSettings, Number, Positive
 from graphfcl.methods.shared.heads import LogitAdjustment
 from graphfcl.methods.shared.parts import Part
-from graphfcl.methods.shared.validation_sessions import ValidationSessions, all_held_out
+from graphfcl.methods.shared.validation_sessions import ValidationSessions
 from graphfcl.stream.sessions import BaseSession
 
 Steps = tuple[Number, Positive]  # of a session, and their rate
@@ -38,7 +38,7 @@ class FineTuning(Part):
     settings: those of a method; without :class:`StepSettings` no step is taken.
     candidates: what there is to choose from; no step at all comes first. fallback: what is taken without a choice.
     choice: what sessions take. A method may let more than steps and rate be chosen, which then follow these two.
-    scores: of every candidate on every draw of held-out classes so far, until :meth:`settle`.
+    scores: of every candidate on every part of held-out classes so far, until :meth:`settle`.
     """
 
     name = "fine_tuning"
@@ -70,7 +70,7 @@ class FineTuning(Part):
     def try_out(
         self, validation: ValidationSessions, score: Callable[..., Any], progress: Progress
     ) -> list[np.ndarray]:
-        """Score every candidate on one draw of held-out classes.
+        """Score every candidate on one part of held-out classes.
 
         score: from one draw of their supports and a candidate to a score, or to several of which the best counts.
         Returns these scores, averaged over the draws of supports.
@@ -88,7 +88,7 @@ class FineTuning(Part):
         return means
 
     def settle(self, fallback: tuple[Any, ...] | None = None) -> None:
-        """Take the candidate with the best mean score over the draws. The first one wins a draw.
+        """Take the candidate with the best mean score over the parts. Of equal ones it is the first.
 
         Without scores it is what the settings fix, else the fallback.
         """
@@ -102,32 +102,30 @@ class FineTuning(Part):
         return {"fine_tuning_steps": self.steps, "fine_tuning_rate": self.rate} if self.is_set else {}
 
 
-def open_choice(learner: Any, base: BaseSession) -> tuple[BaseSession, ValidationSessions] | None:
-    """Session 0 with all pseudo-novel classes held out, and its validation sessions; None if nothing is to be chosen.
+def open_choice(learner: Any, base: BaseSession) -> ValidationSessions | None:
+    """Validation sessions with all pseudo-novel classes held out; None if nothing is to be chosen.
 
     The learner takes what there is without a choice.
     """
-    everything = all_held_out(base)
-    validation = ValidationSessions.draw(everything, learner.seed)
+    validation = ValidationSessions.draw(base, base.pseudo_novel_columns, learner.seed)
     learner.fine_tuning.settle()
     candidates = len(learner.fine_tuning.candidates) * len(learner.adjustment.candidates)
-    return (everything, validation) if candidates > 1 and validation.has_new_classes else None
+    return validation if candidates > 1 and validation.has_new_classes else None
 
 
 def choose_on_copy(learner: Any, base: BaseSession, progress: Progress) -> None:
     """Choose by how a copy that knows the base classes alone does after sessions in which all others arrive."""
-    opened = open_choice(learner, base)
-    if opened is None:
+    validation = open_choice(learner, base)
+    if validation is None:
         return
-    everything, validation = opened
     changes: dict[str, Any] = {"adjustments": (0.0,)} if hasattr(learner.settings, "adjustments") else {}
-    copy = learner._copy_fitted_to(validation.as_stream(everything)[0], fine_tuning_steps=0, **changes)
+    copy = learner._copy_fitted_to(validation.as_stream(base)[0], fine_tuning_steps=0, **changes)
     start = copy.state()
 
     def logits_after(draw: ValidationSessions, *steps: Any) -> tuple[torch.Tensor, LogitAdjustment]:
         copy.load_state(start)
         copy.fine_tuning.take(*steps)
-        for session in draw.as_stream(everything)[1]:
+        for session in draw.as_stream(base)[1]:
             copy.learn(session)
         return torch.from_numpy(copy.scores(base.visible_graph, validation.queries[0])), copy.adjustment
 

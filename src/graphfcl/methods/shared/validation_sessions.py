@@ -1,7 +1,8 @@
 """Validation sessions: the pseudo-novel classes that were held out arrive as if they were novel.
 
-A method without meta-training holds out all of them, on a copy that knows base classes alone; a meta-trained one, which
-needs some to train on, holds out a fifth, several times.
+A method without meta-training holds out all of them at once, on a copy that knows base classes alone; a meta-trained
+one, which needs some to train on, holds out a part of them at a time, and every class once. So all methods choose on
+the same classes.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -75,38 +76,35 @@ DRAWS = 10
 STEP_DRAWS = 3  # on so many of them the steps of an incremental session are tried
 
 
-def all_held_out(base: BaseSession) -> BaseSession:
-    """Session 0 with every pseudo-novel class held out: for whoever chooses on a copy that knows base classes alone."""
-    return replace(base, validation_columns=tuple(range(len(base.base_classes), len(base.classes))))
+def held_out_folds(base: BaseSession, seed: int, count: int) -> list[tuple[int, ...]]:
+    """Columns of the pseudo-novel classes in ``count`` parts of nearly equal size, drawn by the seed.
 
-
-def held_out_draws(base: BaseSession, seed: int, count: int) -> list[BaseSession]:
-    """Session 0 with different pseudo-novel classes held out: first as the stream drew them, then drawn by the seed.
-
-    Classes that were held out less often come first. Draws that are equal to an earlier one are left out, so with few
-    pseudo-novel classes there are fewer than ``count``.
+    Together they are all pseudo-novel classes, so that a method that holds out each part once chooses on as many
+    classes as one that holds out all at once. A part has at least N classes, and at least N others are left to train
+    on: with few pseudo-novel classes there are fewer parts, or smaller ones, or a single empty one. With a count of 1
+    it is the first of two.
     """
-    size, first = len(base.validation_columns), len(base.base_classes)
-    random = np.random.default_rng([seed, 4])
-    times = np.zeros(len(base.classes) - first, dtype=np.int64)
-    drawn = [tuple(base.validation_columns)]
-    for _ in range(count - 1 if size else 0):
-        times[np.array(drawn[-1]) - first] += 1
-        order = random.permutation(times.size)
-        order = order[np.argsort(times[order], kind="stable")]
-        drawn.append(tuple(sorted((first + order[:size]).tolist())))
-    return [replace(base, validation_columns=columns) for columns in dict.fromkeys(drawn)]
+    columns, way = np.array(base.pseudo_novel_columns, dtype=np.int64), base.way
+    if columns.size <= way:
+        return [()]
+    least = -(-columns.size // (columns.size - way))
+    parts = np.array_split(
+        np.random.default_rng([seed, 4]).permutation(columns), max(least, min(count, columns.size // way))
+    )
+    return [tuple(sorted(part.tolist())) for part in parts[:count]]
 
 
 @dataclass(frozen=True, eq=False)
 class ValidationSessions:
     """Classes have local positions here: those known from the start first, then the held-out ones.
 
+    held_out: columns of the held-out classes in session 0.
     train: (nodes, classes) train nodes of the known classes. supports: for each draw (held-out classes, K) train nodes
     of the held-out ones. queries: (nodes, classes) validation nodes of all.
     tasks: pseudo-novel tasks among the known classes.
     """
 
+    held_out: tuple[int, ...]
     base_count: int
     known_count: int
     class_count: int
@@ -117,9 +115,9 @@ class ValidationSessions:
     way: int
 
     @classmethod
-    def draw(cls, base: BaseSession, seed: int) -> "ValidationSessions":
+    def draw(cls, base: BaseSession, held_out_columns: Sequence[int], seed: int) -> "ValidationSessions":
         """Draw supports of the held-out classes several times; the draws do not change during a run."""
-        held_out = np.array(base.validation_columns, dtype=np.int64)
+        held_out = np.array(held_out_columns, dtype=np.int64)
         known = np.setdiff1d(np.arange(len(base.classes)), held_out)
         place = np.empty(len(base.classes), dtype=np.int64)
         place[np.concatenate([known, held_out])] = np.arange(len(base.classes))
@@ -127,8 +125,9 @@ class ValidationSessions:
         random = np.random.default_rng([seed, 2])
         shots = np.full(held_out.size, base.shot)
         of_known = np.isin(base.train_labels, known)
-        tasks = [[int(place[c]) for c in task if c not in base.validation_columns] for task in base.pseudo_novel_tasks]
+        tasks = [[int(place[c]) for c in task if c not in held_out_columns] for task in base.pseudo_novel_tasks]
         return cls(
+            held_out=tuple(held_out_columns),
             base_count=len(base.base_classes),
             known_count=known.size,
             class_count=len(base.classes),
@@ -193,8 +192,8 @@ class ValidationSessions:
         The columns are the local positions. A learner that is fitted to the first and learns the others meets held-out
         classes as it will meet novel ones, except that the graph is always that of session 0.
         """
-        known_names = [name for c, name in enumerate(base.classes) if c not in base.validation_columns]
-        held_out_names = [base.classes[c] for c in base.validation_columns]
+        known_names = [name for c, name in enumerate(base.classes) if c not in self.held_out]
+        held_out_names = [base.classes[c] for c in self.held_out]
         validation = self.known_queries()
         reduced = replace(
             base,
@@ -203,7 +202,6 @@ class ValidationSessions:
             train_labels=self.train[1],
             validation=validation[0],
             validation_labels=validation[1],
-            validation_columns=(),
             pseudo_novel_tasks=self.tasks,
         )
         supports = self._flat(self.supports[0])

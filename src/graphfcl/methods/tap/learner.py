@@ -36,8 +36,8 @@ Departures from the paper and the released code:
 - Every class counts the same in a loss, as in the headline measure. The base classes are trained first, alone, and the
   whole of session 0 from there, so that steps of a session are chosen on what has not seen the pseudo-novel classes.
   Validation nodes end each of the two trainings, which has at most the thousand steps of the paper.
-- Steps and rate of a session are chosen by validation sessions, none at all among them; each session has an optimiser
-  of its own, without decay. The paper takes five steps at 0.01 (``fine_tuning_steps=5``); the released code decays by
+- Steps and rate of a session are chosen by validation sessions, none at all and the paper's five steps at 0.01 among
+  them; each session has an optimiser of its own, without decay. The released code decays by
   5e-4 and carries its moments on. Decay and new moments together move every weight at full rate, also those of words
   that no support has. What unlabelled nodes add to a new prototype is computed before the first step and held fixed
   in the steps, whose gradient goes through the supports: otherwise each step passes through most of the graph.

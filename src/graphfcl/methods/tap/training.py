@@ -13,6 +13,7 @@ from graphfcl.graph.visible import VisibleGraph
 from graphfcl.methods.bases.growing_head_learner import HeadSettings
 from graphfcl.methods.learner import SILENT, Labelled, Progress
 from graphfcl.methods.settings import Fraction, Number, Positive, Weight
+from graphfcl.methods.shared.fine_tuning import STEP_CANDIDATES, Steps
 from graphfcl.methods.shared.heads import CosineHead, unit
 from graphfcl.methods.shared.prototype_network import class_means, query_shares
 from graphfcl.methods.shared.supervised_training import (
@@ -44,6 +45,8 @@ class TapSettings(HeadSettings):
     """Share of the graph without edges in the loss of session 0."""
     random_edges: Weight = 0.3
     """Random edges added to the graph of class groups, as a share of its edges."""
+    fine_tuning: tuple[Steps, ...] = (*STEP_CANDIDATES, (5, 0.01))
+    """(steps, rate) candidates of a session, besides (0, 0); validation sessions choose."""
     fine_tuning_rate: float = 0.01
     """Rate of these steps."""
     weight_decay: float = 0.0

@@ -20,7 +20,7 @@ from graphfcl.production.model.held_out_run import run_held_out
 from graphfcl.production.model.parts import Configuration, ModelParts
 from graphfcl.runtime.arrays import rank_in_run
 from graphfcl.stream import BaseSession, Session
-from graphfcl.stream.split import draw_tasks, draw_validation_columns
+from graphfcl.stream.split import draw_tasks
 
 BASE_SHARE = 0.55
 VALIDATION_SHARE = 0.2
@@ -152,7 +152,6 @@ def make_start(visible: VisibleNodes, labels: Labels, configuration: Configurati
         train_labels=columns[trained],
         validation=nodes[validates],
         validation_labels=columns[validates],
-        validation_columns=draw_validation_columns(pseudo_novel, way, seed),
         pseudo_novel_tasks=draw_tasks(pseudo_novel, way, seed),
         visible_graph=visible,
         way=way,

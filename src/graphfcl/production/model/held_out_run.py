@@ -16,7 +16,7 @@ from graphfcl.graph import VisibleNodes
 from graphfcl.methods import Learner, Progress
 from graphfcl.methods.learner import EncoderStore, Labelled
 from graphfcl.methods.progress import HELD_OUT
-from graphfcl.methods.shared.validation_sessions import ValidationSessions, all_held_out
+from graphfcl.methods.shared.validation_sessions import ValidationSessions, held_out_folds
 from graphfcl.production.answers.calibration import (
     KEPT,
     SUPPORTS_KEPT,
@@ -40,9 +40,9 @@ from graphfcl.production.labels.label_store import LabelStore
 from graphfcl.production.model.calibrating import evidence_of, left_out_scores, some_queries
 from graphfcl.production.model.fit_checkpoints import FitCheckpoints
 from graphfcl.stream import BaseSession, Session
-from graphfcl.stream.split import draw_validation_columns
 
 NAMES = tuple(each.name for each in MEASURES)
+HELD_OUT_PARTS = 5  # one of so many parts of the pseudo-novel classes is held out where some are needed to train on
 
 
 def run_held_out(
@@ -61,20 +61,15 @@ def run_held_out(
     """
     own = fitted.calibration_learner()
     learner = another if own is None else own
-    base = base if own is None else all_held_out(base)
-    validation = ValidationSessions.draw(base, learner.seed)
+    held_out = base.pseudo_novel_columns if own is not None else held_out_folds(base, learner.seed, HELD_OUT_PARTS)[0]
+    validation = ValidationSessions.draw(base, held_out, learner.seed)
     validation = validation.with_queries(some_queries(base.visible_graph, validation.queries, learner.seed))
     if not validation.has_new_classes:
         return HeldOutResult(), {}
     reduced, sessions = validation.as_stream(base)
-    start = reduced
-    if own is None:  # some of the remaining pseudo-novel classes are held out for the learner's own validation
-        pseudo_novel = np.arange(len(reduced.base_classes), len(reduced.classes))
-        columns = draw_validation_columns(pseudo_novel, reduced.way, learner.seed + 1)
-        start = replace(reduced, validation_columns=columns)
     try:
         checkpoints.restore("calibration", learner)
-        learner.fit(start, checkpoints.watching("calibration", progress, HELD_OUT), encoders)
+        learner.fit(reduced, checkpoints.watching("calibration", progress, HELD_OUT), encoders)
     except DivergenceError as error:
         warnings.warn(
             f"the held-out calibration run failed ({error}) Thresholds of classes that are learned later "

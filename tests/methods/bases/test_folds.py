@@ -1,4 +1,4 @@
-"""Draws of held-out classes: each is trained and validated by itself, and the median of their numbers is used."""
+"""Parts of held-out classes: each is trained and validated by itself, and the median of their numbers is used."""
 
 from collections.abc import Callable
 from typing import Any
@@ -13,7 +13,7 @@ from graphfcl.methods.shared.validation_sessions import ValidationSessions
 from graphfcl.nn import GraphInputs
 from tests.methods.test_checks import make
 
-# Where the validation of each draw is best. The first, the last, the mean, the smallest and the largest differ from
+# Where the validation of each part is best. The first, the last, the mean, the smallest and the largest differ from
 # the median.
 BEST = (5, 35, 10, 15, 40)
 
@@ -25,10 +25,10 @@ def stream() -> Stream:
 
 
 class Planned:
-    """A learner whose validation is best where a plan says, and who keeps what each draw was shown."""
+    """A learner whose validation is best where a plan says, and keeps what each part was shown."""
 
     def __init__(self, stream: Stream) -> None:
-        settings = {"episodes": 60, "validate_every": 5, "patience": 3, "validation_window": 1, "validation_draws": 5}
+        settings = {"episodes": 60, "validate_every": 5, "patience": 3, "validation_window": 1, "validation_folds": 5}
         learner = make("hag-meta", **settings, refit=True, **{"pretraining.epochs": 1})
         assert isinstance(learner, HagMeta)
         self.learner, self.base = learner, stream.base
@@ -44,15 +44,15 @@ class Planned:
 
     def _watch(self, inputs: GraphInputs, episode: Episode, *, by_class: bool = False) -> torch.Tensor:
         stage = self.learner.stage.value
-        key = f"{stage} {len(self.learner.meta.best_by_draw)}" if stage == "meta-training" else stage
+        key = f"{stage} {len(self.learner.meta.best_by_fold)}" if stage == "meta-training" else stage
         self.trained.setdefault(key, set()).update(self.columns([*episode.supports, *episode.queries]))
         return self._loss(inputs, episode, by_class=by_class)
 
     def _validate(self, inputs: GraphInputs, validation: ValidationSessions) -> float:  # noqa: ARG002
         meta = self.learner.meta
-        if len(self.held_out) == len(meta.best_by_draw):
+        if len(self.held_out) == len(meta.best_by_fold):
             self.held_out.append(self.columns(validation.supports[0]))
-        return -abs(meta.episode - BEST[len(meta.best_by_draw)])
+        return -abs(meta.episode - BEST[len(meta.best_by_fold)])
 
 
 class Totals(Progress):
@@ -65,16 +65,16 @@ class Totals(Progress):
         self.total[stage] = total
 
 
-def test_each_draw_holds_out_its_own_classes_and_the_median_of_their_episodes_is_used(stream: Stream) -> None:
+def test_each_part_holds_out_its_own_classes_and_the_median_of_their_episodes_is_used(stream: Stream) -> None:
     planned, totals = Planned(stream), Totals()
     base, pseudo_novel = stream.base, set(range(3, 11))
     planned.learner.fit(base, totals)
     assert planned.learner.chosen()["episodes"] == int(np.median(BEST)) == 15
     assert totals.total["refit"] == 15
     assert len(planned.held_out) == len({frozenset(columns) for columns in planned.held_out}) == len(BEST)
-    assert planned.held_out[0] == set(base.validation_columns)
-    for draw, held_out in enumerate(planned.held_out):
-        assert len(held_out) == 2
-        trained = planned.trained[f"meta-training {draw}"] & pseudo_novel
+    assert set.union(*planned.held_out) == pseudo_novel
+    for part, held_out in enumerate(planned.held_out):
+        assert len(held_out) in (1, 2)
+        trained = planned.trained[f"meta-training {part}"] & pseudo_novel
         assert trained == pseudo_novel - held_out, "all classes that are not held out are trained on, and no other"
     assert planned.trained["refit"] & pseudo_novel == pseudo_novel
