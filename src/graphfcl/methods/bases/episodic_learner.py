@@ -49,6 +49,8 @@ class EpisodicSettings(EncoderSettings):
     """Validations in a row without a better score that end meta-training."""
     validation_window: Count = 5
     """Validations whose mean counts as the score."""
+    validation_draws: Count = 10
+    """Draws of the supports of held-out classes whose mean score is that of a validation."""
     validation_folds: Count = 3
     """Parts of the pseudo-novel classes, each held out once; with 1, or with refit off, one of two is."""
     refit: bool = True
@@ -158,7 +160,7 @@ class EpisodicLearner(EncoderLearner):
             self._enter(first, progress)
         while self.stage in (Stage.META_TRAINING, Stage.CHOOSING):
             held_out = folds[len(self.meta.best_by_fold)]
-            validation = ValidationSessions.draw(base, held_out, self.seed)
+            validation = ValidationSessions.draw(base, held_out, self.seed, self.settings.validation_draws)
             if self.stage == Stage.META_TRAINING:
                 self.meta.run(base, held_out, inputs, partial(self._validate, inputs, validation), progress)
                 self._enter(Stage.CHOOSING, progress)

@@ -72,8 +72,7 @@ def tasks_matrix(tasks: list[list[int]], way: int) -> np.ndarray:
 
 
 Predict = Callable[[Labelled], np.ndarray]
-DRAWS = 10
-STEP_DRAWS = 3  # on so many of them the steps of an incremental session are tried
+STEP_DRAWS = 3  # draws of supports on which choices are made
 
 
 def held_out_folds(base: BaseSession, seed: int, count: int) -> list[tuple[int, ...]]:
@@ -115,7 +114,9 @@ class ValidationSessions:
     way: int
 
     @classmethod
-    def draw(cls, base: BaseSession, held_out_columns: Sequence[int], seed: int) -> "ValidationSessions":
+    def draw(
+        cls, base: BaseSession, held_out_columns: Sequence[int], seed: int, draws: int = STEP_DRAWS
+    ) -> "ValidationSessions":
         """Draw supports of the held-out classes several times; the draws do not change during a run."""
         held_out = np.array(held_out_columns, dtype=np.int64)
         known = np.setdiff1d(np.arange(len(base.classes)), held_out)
@@ -132,7 +133,7 @@ class ValidationSessions:
             known_count=known.size,
             class_count=len(base.classes),
             train=(base.train[of_known], place[base.train_labels[of_known]]),
-            supports=tuple(pools.draw(held_out, shots, random) for _ in range(DRAWS if held_out.size else 1)),
+            supports=tuple(pools.draw(held_out, shots, random) for _ in range(draws if held_out.size else 1)),
             queries=(base.validation, place[base.validation_labels]),
             tasks=tuple(tuple(task) for task in tasks if task),
             way=base.way,
