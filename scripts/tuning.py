@@ -1,8 +1,8 @@
 """Settings that are chosen once for each method, for all graphs: try their candidates on the development graphs.
 
-``python -m scripts.tuning run FOLDER GRAPH … [--device cuda] [--jobs N] [--study NAME]`` runs the cells that FOLDER does
-not have. ``python -m scripts.tuning write FOLDER GRAPH …`` writes ``results/tuning.csv`` from them, one row a run, and
-prints what the rule chooses. A GRAPH is the name of a dataset or an ``.npz`` file; no table may report it.
+``python -m scripts.tuning run FOLDER GRAPH … [--device cuda] [--jobs N] [--study NAME]`` runs the cells that FOLDER
+does not have. ``python -m scripts.tuning write FOLDER GRAPH …`` writes ``results/tuning.csv`` from them, one row a run,
+and prints what the rule chooses. A GRAPH is the name of a dataset or an ``.npz`` file; no table may report it.
 
 The rule is the same for all methods and studies: the candidate with the largest balanced accuracy, averaged over
 sessions, then seeds, then graphs; of equal ones the first. ``tests/scripts/test_tuning.py`` compares the defaults of
