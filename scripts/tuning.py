@@ -33,7 +33,7 @@ ENCODERS = (
     *("tap", "geometer", "mecoin", "lpmc", "anchor"),
 )
 RANKS: tuple[Candidate, ...] = ({"rank": 128}, {"rank": 512}, {"rank": 1024})
-CLOSED_FORMS = ("sgc-ridge", "ranpac", "teen", "fecam", "tem")
+CLOSED_FORMS = ("sgc-ridge", "ranpac", "teen", "tem")  # FeCAM has a matrix for each class, at most 128 wide
 PROJECTIONS: tuple[Candidate, ...] = tuple({"width": width, "rank": 1024} for width in (2000, 5000, 10000))
 SMOOTHINGS: tuple[Candidate, ...] = tuple(
     {"validation_window": window, "validation_draws": draws}
