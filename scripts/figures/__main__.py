@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable
 from functools import cache
 
-from scripts.figures import anchor, comparisons, others
+from scripts.figures import anchor, comparisons, others, tuning
 from scripts.figures.reading import ROOT
 
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
@@ -35,6 +35,8 @@ PARTS: dict[str, Callable[..., str]] = {
     "groups": others.groups,
     "strategies": others.strategies,
     "candidates": others.candidates,
+    "widths": tuning.widths,
+    "tuning-budget": tuning.budget,
     "closed-set": others.closed_set,
     "false-positives": others.false_positives,
 }

@@ -30,7 +30,13 @@ TRACKS: dict[str, dict[str, Any]] = {
     "paper-open": {"name": "paper", "track": "open"},
 }
 SUGGESTING = ("anchor", "sgc-ridge", "icarl")  # models whose suggestions and groups are recorded
-TRAINING = {"pretraining.epochs": 3, "pretraining.steps_per_epoch": 4, "pretraining.learning_rate": 0.02}
+TRAINING = {
+    "hidden": 32,
+    "size": 16,
+    "pretraining.epochs": 3,
+    "pretraining.steps_per_epoch": 4,
+    "pretraining.learning_rate": 0.02,
+}
 EPISODES = {"episodes": 8, "validate_every": 4, "learning_rate": 0.02, "validation_window": 1}
 STEPS = {"fine_tuning": ((3, 0.005),)}
 FIXED = {"fine_tuning_steps": 2, "fine_tuning_rate": 0.005}
@@ -48,13 +54,11 @@ SHORT: dict[str, dict[str, Any]] = {
     "er-gnn": {**TRAINING, **FIXED},
     "icarl": {**TRAINING, **STEPS},
     "cec": {**TRAINING, **EPISODES},
-    "geometer": {**TRAINING, **EPISODES, **FIXED, "least_episodes": 0, "hidden": 32, "size": 16},
+    "geometer": {**TRAINING, **EPISODES, **FIXED, "least_episodes": 0},
     "tap": {**TRAINING, "fine_tuning_steps": 2},
     "lpmc": {**TRAINING, **EPISODES, **FIXED, "hidden": 16, "size": 8, "contrast.epochs": 4},
     "mecoin": {
         **TRAINING,
-        "hidden": 32,
-        "size": 16,
         "books": 4,
         "keys": 12,
         "kept": 6,

@@ -43,10 +43,11 @@ from tests.marks import SOME_METHODS, some_first
 
 GRAPH = "synthetic:nodes=700,edges=2800,classes=10,features=300,signal=0.6,skew=0.5"
 EASY = "synthetic:nodes=400,edges=1600,classes=10,features=100,signal=0.9,skew=0.4"  # SHORT training is enough for it
-# Several draws of held-out classes, which SHORT has, would only take longer here.
-ONCE: dict[str, Any] = {"pretraining.epochs": 8, "validation_folds": 1}
+# Several parts of held-out classes, which SHORT has, would only take longer here.
+NARROW: dict[str, Any] = {"hidden": 32, "size": 16, "pretraining.epochs": 8}
+ONCE: dict[str, Any] = {**NARROW, "validation_folds": 1}
 QUICK: dict[str, dict[str, Any]] = {
-    "anchor": {"pretraining.epochs": 8, "hidden": 32, "size": 16, "rank": 32},
+    "anchor": {**NARROW, "rank": 32},
     "sgc-ridge": {"rank": 32},
     "ranpac": {"rank": 32, "width": 200},
     "teen": {"rank": 32},
@@ -54,14 +55,14 @@ QUICK: dict[str, dict[str, Any]] = {
     "meta-gnn": {**ONCE, "episodes": 40, "fine_tuning": ((2, 0.01),)},
     "gpn": {**ONCE, "episodes": 60},
     "cec": {**ONCE, "episodes": 60},
-    "proto-gcn": {"pretraining.epochs": 8},
-    "proto-gat": {"pretraining.epochs": 8},
-    "finetune": {"pretraining.epochs": 8, "fine_tuning": ((2, 0.001),)},
-    "er-gnn": {"pretraining.epochs": 8, "fine_tuning": ((5, 0.001),)},
-    "icarl": {"pretraining.epochs": 8, "fine_tuning": ((5, 0.005),)},
+    "proto-gcn": NARROW,
+    "proto-gat": NARROW,
+    "finetune": {**NARROW, "fine_tuning": ((2, 0.001),)},
+    "er-gnn": {**NARROW, "fine_tuning": ((5, 0.001),)},
+    "icarl": {**NARROW, "fine_tuning": ((5, 0.005),)},
     "joint": {**SHORT["joint"], "pretraining.epochs": 8, "wide_training.epochs": 8},
     "geometer": {**ONCE, "episodes": 60, "least_episodes": 0, "fine_tuning": ((2, 0.005),)},
-    "tap": {"pretraining.epochs": 5, "fine_tuning": ((2, 0.01),)},
+    "tap": {**NARROW, "pretraining.epochs": 5, "fine_tuning": ((2, 0.01),)},
     "mecoin": {
         **SHORT["mecoin"],
         "pretraining.epochs": 8,
@@ -73,7 +74,7 @@ QUICK: dict[str, dict[str, Any]] = {
     "tem": {"rank": 32},
     "closed-set-control": {"rank": 32},
     "hag-meta": {**ONCE, "episodes": 60, "fine_tuning": ((2, 0.005),)},
-    "lpmc": {**ONCE, "hidden": 32, "size": 16, "contrast.epochs": 20, "episodes": 60, "fine_tuning": ((2, 0.005),)},
+    "lpmc": {**ONCE, "contrast.epochs": 20, "episodes": 60, "fine_tuning": ((2, 0.005),)},
 }
 NAMES = [method.name for method in METHODS]
 # Rules that one learner of a method is enough for; the others fit learners of their own.

@@ -33,7 +33,7 @@ ABLATION_STEPS = {"fine_tuning_steps": 20, "fine_tuning_rate": 0.005}
 # Rows of Table 2 besides the defaults: another form of a method that a reader asks for.
 OTHER_FORMS: dict[str, tuple[str, dict[str, Any]]] = {
     "er-gnn, as printed": ("er-gnn", {"replay": "printed", "selection": "influence", "adjustments": [0.0]}),
-    "hag-meta, 64 wide": ("hag-meta", {"hidden": 64, "size": 64}),
+    "hag-meta, as printed": ("hag-meta", {"hidden": 32, "size": 16}),
     "ranpac, as released": ("ranpac", {"form": "released"}),
     "teen, on the encoder": ("teen", {"features": "encoder"}),
     "tap, no steps": ("tap", {"fine_tuning_steps": 0}),

@@ -40,6 +40,10 @@ from graphfcl.nn import GraphInputs
 class ErGnnSettings(LogitHeadSettings):
     """A head that grows, with a replay buffer."""
 
+    hidden: int = 64
+    """Width of the encoder's first layer."""
+    size: int = 64
+    """Width of an embedding."""
     selection: Literal["mean", "influence", "coverage"] = "mean"
     """How nodes are chosen: MF, IM or CM."""
     fine_tuning: tuple[Steps, ...] = (*STEP_CANDIDATES, (50, 0.005))

@@ -37,6 +37,10 @@ from graphfcl.nn import GraphInputs
 class ICarlSettings(HeadSettings):
     """A head that grows, with exemplars."""
 
+    hidden: int = 64
+    """Width of the encoder's first layer."""
+    size: int = 64
+    """Width of an embedding."""
     exemplars: Count = 2000
     """Nodes kept in all (M)."""
 

@@ -70,6 +70,10 @@ def needed_trunks(name: str) -> tuple[str, ...]:
 class JointSettings(EncoderSettings):
     """``hidden``, ``size`` and ``pretraining`` are those of the trunk gcn."""
 
+    hidden: int = 32
+    """Width of the first layer of the trunk gcn."""
+    size: int = 16
+    """Width of its output."""
     trunks: tuple[Trunk, ...] = TRUNKS
     """Trunks that are tried on session 0: gcn, wide-gcn, features, ridge; with one name that one is taken."""
     wide_hidden: Count = 256

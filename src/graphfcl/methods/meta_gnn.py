@@ -48,6 +48,10 @@ Head = tuple[torch.Tensor, torch.Tensor]  # weights (h, classes) and biases (cla
 class MetaGnnSettings(StepSettings, EpisodicSettings):
     """Meta-training through inner steps."""
 
+    hidden: int = 64
+    """Width of the encoder's first layer."""
+    size: int = 64
+    """Width of an embedding."""
     task_way: Annotated[int, Limits(least=2)] = 5
     """Classes of a training task."""
     inner_steps: Count = 5

@@ -26,6 +26,10 @@ class ProtoGatSettings(EncoderSettings):
     """The same settings with another encoder."""
 
     encoder: str = "gat"
+    hidden: int = 64
+    """Width of the encoder's first layer."""
+    size: int = 64
+    """Width of an embedding."""
 
 
 class ProtoGcn(EncoderLearner):

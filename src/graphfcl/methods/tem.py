@@ -55,7 +55,7 @@ from graphfcl.stream.sessions import BaseSession, Session
 class TemSettings(CheckedSettings):
     """The names of formulas are those of the module docstring."""
 
-    rank: Count = 512
+    rank: Count = 1024
     """Columns of the basis B at most."""
     own: bool = True
     """Have a node's own features in its vector, beside those around it."""

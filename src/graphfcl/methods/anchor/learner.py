@@ -6,8 +6,8 @@ A method of this project. Nothing is trained after session 0, no node is stored,
 
     f(v) = [ a₀ n(XB)_v , a₂ n(ÂÂXB)_v , a_z n(Z)_v ]      n(·): minus the mean of session 0, then of unit length
 
-X: features, words with rows of unit length; B: the leading right singular vectors of session 0's X; Z: a GCN (256,
-128, no last ReLU), trained on all classes of session 0 with every class counting the same. With S_w the within-class
+X: features, words with rows of unit length; B: the leading right singular vectors of session 0's X; Z: a GCN (64,
+64, no last ReLU), trained on all classes of session 0 with every class counting the same. With S_w the within-class
 covariance of session 0, every class counting the same, shrunk to Ŝ = S_w + ρ tr(S_w)/D · I, one Cholesky decomposition
 Ŝ = L Lᵀ gives
 
@@ -84,7 +84,7 @@ class Anchor(EncoderLearner):
     )
     reference: ClassVar[str] = "this project, docs/anchor.md"
     settings_type: ClassVar[type[Any]] = AnchorSettings
-    production_settings: ClassVar[dict[str, Any]] = {"hidden": 128, "pretraining.epochs": 10, "head_nodes": 500}
+    production_settings: ClassVar[dict[str, Any]] = {"pretraining.epochs": 10, "head_nodes": 500}
     lasting_tensors: ClassVar[tuple[str, ...]] = ("network.", "frame.")
     works_on_disk: ClassVar[bool] = True
     settings: AnchorSettings

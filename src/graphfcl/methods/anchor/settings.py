@@ -53,9 +53,9 @@ class Neighbourhood(NamedTuple):
 class AnchorSettings(EncoderSettings):
     """The names of formulas are those of the module docstring of ``anchor/learner.py``."""
 
-    hidden: int = 256
+    hidden: int = 64
     """Width of the encoder's first layer."""
-    size: int = 128
+    size: int = 64
     """Width of the encoder's output."""
     last_relu: bool = False
     """ReLU on the last encoder layer."""

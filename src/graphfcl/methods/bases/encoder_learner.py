@@ -24,13 +24,14 @@ from graphfcl.stream.sessions import BaseSession, Session
 
 @dataclass(frozen=True)
 class EncoderSettings(CheckedSettings):
-    """The encoder and its pre-training, the same for all methods."""
+    """The encoder and its pre-training. Each method takes the widths that are best for it on development graphs, of the
+    same candidates (``results/tuning.csv``); the widths here are those of most methods."""
 
     encoder: str = "gcn"
     """Kind of graph encoder: gcn or gat."""
-    hidden: Count = 32
+    hidden: Count = 256
     """Width of the encoder's first layer."""
-    size: Count = 16
+    size: Count = 128
     """Width of an embedding."""
     last_relu: bool = True
     """ReLU on the last encoder layer, which the authors' code does not have."""

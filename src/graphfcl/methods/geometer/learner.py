@@ -81,10 +81,6 @@ MULTIPLES = 4  # a class with many nodes has K, 2K, … so many times K supports
 class GeometerSettings(StepSettings, EpisodicSettings):
     """All settings; weights of losses are those of the released code."""
 
-    hidden: int = 64
-    """Width of the first layer of the encoder."""
-    size: int = 64
-    """Width of an embedding."""
     learning_rate: float = 0.001
     """Adam's rate on session 0."""
     pretrained: bool = True

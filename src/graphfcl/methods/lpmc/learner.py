@@ -34,8 +34,8 @@ Departures, from the paper unless it says the code:
   whole graph and not each part by itself, all parts are one batch, and there are 200 steps instead of 1000 epochs.
   The head of the contrast is trained; in the code it is missing from the optimiser (``contrast.train_head=False``),
   which is worse here with an encoder of this width.
-- *Encoder.* A GCN as the other methods have, 64 wide (better than their 32 and 16 on development graphs) and without
-  the last ReLU, which would cost cosines half of their range; the paper has a GAT of width 128 (``encoder=gat``).
+- *Encoder.* A GCN as the other methods have, without the last ReLU, which would cost cosines half of their range; the
+  paper has a GAT of width 128 (``encoder=gat``).
 - *Episodes.* One step on each, where the code takes ten, and 20 supports of a base class, where the code has 5.
   Gradients pass through the centres. A support that is asked about in a session is left out of its own cluster.
 - *Session 0* ends with the steps of a session: episodes are stopped where held-out classes fare best, which on some

@@ -24,8 +24,6 @@ HEADS = 2  # of the attention across books
 class MecoinSettings(StepSettings, AdjustmentSettings, EncoderSettings):
     """The names of formulas are those of ``learner.py``."""
 
-    hidden: int = 256
-    size: int = 128
     last_relu: bool = False
     answer: Literal["memory", "student"] = "memory"
     """Who answers: the memory, as published, or the student that it learns from."""
