@@ -32,8 +32,8 @@ def test_it_installs_no_extra(tmp_path: Path) -> None:
 
 
 def test_it_goes_on_with_an_unfinished_run(tmp_path: Path) -> None:
-    assert "run --out runs/demo --resume" not in planned(tmp_path)
-    assert "run --out runs/demo --resume" in planned(tmp_path, resumes=True)
+    assert "--out runs/demo --resume" not in planned(tmp_path)
+    assert "--out runs/demo --resume" in planned(tmp_path, resumes=True)
 
 
 def test_it_ends_with_a_picture_and_commands_that_exist(tmp_path: Path) -> None:
