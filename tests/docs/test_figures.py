@@ -134,6 +134,7 @@ SOURCE_OF_PART = {
     "strategies": "active",
     "closed-set": "closed_set.csv",
     "false-positives": "false_positives.csv",
+    **dict.fromkeys(("widths", "tuning-budget"), "tuning.csv"),
     **dict.fromkeys(("version", "measured", "published", "candidates")),
 }
 
@@ -189,14 +190,14 @@ def test_departures_of_hag_meta_are_listed_with_switches_that_exist() -> None:
 
 
 def test_candidates_of_tap_are_those_of_its_settings() -> None:
-    """TAP chooses from the same steps and rates as HAG-Meta."""
+    """TAP chooses from the same steps and rates as HAG-Meta, and from those of its paper."""
     settings = [find_method(name).settings_with({}).fine_tuning for name in ("tap", "hag-meta")]
-    assert settings[0] == settings[1]
+    assert settings[0] == (*settings[1], (5, 0.01))
     lines = [
         line for line in (ROOT / "docs" / "methods.md").read_text().splitlines() if "`tap`" in line and " × 0.0" in line
     ]
     assert len(lines) == 1
-    assert "`hag-meta`" in lines[0]
+    assert "5 × 0.01" in lines[0]
 
 
 def test_parts_are_used() -> None:

@@ -277,7 +277,9 @@ class MetaTraining(Part):
 
         The best weights are put back; the weights at the start count as 0 episodes, if so few are allowed.
         """
-        sampler = self._sampler(base, np.setdiff1d(base.pseudo_novel_columns, held_out))
+        sampler = self._sampler(
+            base, np.array([c for c in base.pseudo_novel_columns if c not in held_out], dtype=np.int64)
+        )
         total = self.settings.episodes
         if self.episode == 0 and self.least == 0:
             self.stopping.check(validate(), 0, self.network)
@@ -299,7 +301,7 @@ class MetaTraining(Part):
 
     def repeat(self, base: BaseSession, inputs: GraphInputs, progress: Progress) -> None:
         """As many episodes as were best, on all pseudo-novel classes."""
-        sampler = self._sampler(base, np.array(base.pseudo_novel_columns))
+        sampler = self._sampler(base, np.array(base.pseudo_novel_columns, dtype=np.int64))
         while self.episode < self.best_episodes:
             loss = self._train(sampler, inputs, self.best_episodes, "refit")
             progress.step("refit", self.episode, self.best_episodes, loss=loss)
