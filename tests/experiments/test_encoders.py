@@ -58,6 +58,22 @@ def test_another_seed_stream_or_setting_is_another_encoder(tmp_path: Path) -> No
         assert len(files(tmp_path)) == number + 1
 
 
+def test_streams_of_several_k_share_it(tmp_path: Path) -> None:
+    def at(**rules: Any) -> Run:
+        return Run(small_stream(split_shot=5, **rules), "gpn", SHORT["gpn"])
+
+    run(at(shot=5), encoders=tmp_path)
+    for another in (at(shot=2), at(shot=5, pool_as_supports=True)):
+        shared = run(another, encoders=tmp_path)
+        assert shared["pretraining"]["reused"]
+        assert numbers(shared) == numbers(run(another)), "found or computed, it is the same"
+    assert len(files(tmp_path)) == 1
+    few, many = (EncoderFolder(tmp_path, at(shot=shot).stream, "module:Class").stream_key for shot in (2, 5))
+    assert few != many, "code from outside may read K"
+    other = Run(small_stream(shot=5, class_order="random"), "gpn", SHORT["gpn"])
+    assert not run(other, encoders=tmp_path)["pretraining"]["reused"]
+
+
 @pytest.mark.parametrize("damage", ["cut", "bit"])
 def test_a_damaged_encoder_is_set_aside_and_computed_again(tmp_path: Path, damage: str) -> None:
     expected = numbers(run(job("proto-gcn"), encoders=tmp_path))

@@ -1,4 +1,4 @@
-"""Pre-trained encoders as files: computed once for a graph, a protocol and a seed, used by every method."""
+"""Pre-trained encoders as files: computed once for a session 0 and a seed, used by every method."""
 
 import hashlib
 import json
@@ -12,7 +12,7 @@ from graphfcl.errors import GraphfclWarning, InputError
 from graphfcl.methods.learner import EncoderStore, LearnerState, Tensors
 from graphfcl.methods.shared.checkpoint import load_checkpoint, save_checkpoint
 from graphfcl.runtime.files import file_lock
-from graphfcl.stream import Stream, stream_hash
+from graphfcl.stream import Stream, session_zero_hash, stream_hash
 from graphfcl.version import __version__
 
 
@@ -26,8 +26,8 @@ class EncoderFolder(EncoderStore):
         self.stream_key = {
             "graph": stream.graph.sha256,
             "protocol_version": stream.protocol.protocol_version,
-            "stream": stream_hash(stream),
-            "protocol": stream.protocol.hash,
+            # Own methods pre-train on session 0, whatever K is; other code may read K from it.
+            "stream": stream_hash(stream) if source else session_zero_hash(stream),
             "stream_seed": stream.seed,
             "graphfcl": __version__,
             "torch": torch.__version__,

@@ -12,6 +12,7 @@ from graphfcl.stream.protocol import (
 from graphfcl.stream.saved import (
     load_stream as load_stream,
     save_stream as save_stream,
+    session_zero_hash as session_zero_hash,
     stream_hash as stream_hash,
 )
 from graphfcl.stream.sessions import (

@@ -68,11 +68,24 @@ def stream_hash(stream: Stream) -> str:
     Streams with the same hash are the same stream, on whichever machine.
     """
     content = stream_as_json(stream)
+    return _hash(stream, content, ("protocol_version", "name", "track", "way", "shot"))
+
+
+def session_zero_hash(stream: Stream) -> str:
+    """SHA-256 of all that a learner sees in session 0 but K, which streams with other novel sessions may share."""
+    content = stream_as_json(stream)
+    first = {
+        "classes": [each for each in content["classes"] if each["session"] == 0],
+        "queries": content["queries"][:1],
+    }
+    return _hash(stream, {**content, **first}, ("protocol_version", "name", "track", "way"))
+
+
+def _hash(stream: Stream, content: dict[str, Any], rules: tuple[str, ...]) -> str:
+    """rules: those that are not seen in the draw itself. One that comes later joins where it is not at its default."""
     drawn = {key: content[key] for key in ("seed", "classes", "pseudo_novel_tasks", "queries")}
     drawn["graph"] = stream.graph.sha256
-    # What is not seen in the draw itself. A rule that comes later joins where it is not at its default.
-    names = ("protocol_version", "name", "track", "way", "shot")
-    drawn["protocol"] = {name: content["protocol"][name] for name in names}
+    drawn["protocol"] = {name: content["protocol"][name] for name in rules}
     drawn["protocol"] |= {} if stream.protocol.standardise else {"standardise": False}
     if stream.graph.column_min_nodes > 1:
         drawn["protocol"]["column_min_nodes"] = stream.graph.column_min_nodes
