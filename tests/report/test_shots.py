@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from graphfcl import Protocol
 from graphfcl.experiments import Cell
 from graphfcl.experiments.paper_grids import shot_rules
 from graphfcl.report import collect, write_page
@@ -27,7 +28,7 @@ def cells_of(template: dict[str, Any], dataset: str, method: str, seed: int) -> 
         if method == "joint" and place < len(SHOTS) - 1:
             continue
         result = copy.deepcopy(template) | {"dataset": dataset, "seed": seed, "uses_pool_labels": method == "joint"}
-        result["protocol"] |= shot
+        result["protocol"] = Protocol.from_json(result["protocol"] | shot).as_json()
         result["n_supports"] = 12 * sum(session > 0 for session in result["session_of_class"])
         level = LEVELS.get(method, 0.75) + 0.1 * place + 0.01 * seed
         result["average"], result["sessions"][-1]["balanced_accuracy"] = level - 0.05, level

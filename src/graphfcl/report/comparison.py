@@ -93,6 +93,11 @@ def figure(seeds: SeedSummary | None) -> str:
     return f"{seeds.mean:.2f}" if seeds.interval is None else f"{seeds.mean:.2f} ± {seeds.interval:.2f}"
 
 
+def plain_summary(seeds: SeedSummary | None) -> dict[str, float | None] | None:
+    """Mean and half the interval, as the page reads them."""
+    return None if seeds is None else {"mean": seeds.mean, "interval": seeds.interval}
+
+
 def marked_name(row: Row) -> str:
     return row.name + "".join(MARKS[mark] for mark in row.marks)
 

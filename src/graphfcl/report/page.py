@@ -10,10 +10,18 @@ from typing import Any
 import numpy as np
 
 from graphfcl.experiments import Grid
-from graphfcl.metrics import FEWEST_SEEDS, SeedSummary, SessionMetric, active_metrics
+from graphfcl.metrics import FEWEST_SEEDS, SessionMetric, active_metrics
 from graphfcl.report.active import active_data, active_figure
 from graphfcl.report.blocks import Block, Findings, Row, by_strength, collect, kind_text, prominent, version_text
-from graphfcl.report.comparison import MARKS, compared_texts, further_metrics, further_titles, notes, printed_rows
+from graphfcl.report.comparison import (
+    MARKS,
+    compared_texts,
+    further_metrics,
+    further_titles,
+    notes,
+    plain_summary,
+    printed_rows,
+)
 from graphfcl.report.figures import Style, colour_rules, curves_figure, row_styles
 from graphfcl.report.shots import MEASURES, PICTURES, shot_curves, shots_figure
 from graphfcl.report.tables import ABOUT_LEADS, all_tables, latex, lead_tables, markdown, read_dataset_table, sweeps
@@ -208,8 +216,8 @@ def _row(block: Block, row: Row, further: dict[str, str], rank: float | None) ->
         "seeds": sorted(row.results),
         "sessions": list(range(row.sessions().shape[1])),
         **{key: row.curve(key) for key in ("balanced_accuracy", "base", "novel")},
-        **{key: _plain(row.summary(key)) for key in ("average", "pd", "rpd")},
-        "last": _plain(row.summary("balanced_accuracy")),
+        **{key: plain_summary(row.summary(key)) for key in ("average", "pd", "rpd")},
+        "last": plain_summary(row.summary("balanced_accuracy")),
         "matrix": _numbers(row.matrix()),
         "seconds": float(np.mean(row.seconds())),
         "memory": row.mean("peak_memory_mb"),
@@ -220,17 +228,11 @@ def _row(block: Block, row: Row, further: dict[str, str], rank: float | None) ->
         "chosen": row.chosen(),
     }
     if block.is_active:
-        shown["active"] = {metric.name: _plain(row.summary(metric.name)) for metric in active_metrics()}
+        shown["active"] = {metric.name: plain_summary(row.summary(metric.name)) for metric in active_metrics()}
     if further:
-        shown["further"] = {name: _plain(row.summary(name)) for name in further}
+        shown["further"] = {name: plain_summary(row.summary(name)) for name in further}
         shown["curves"] = {metric.name: row.curve(metric.name) for metric in _further_curves()}
     return shown
-
-
-def _plain(seeds: SeedSummary | None) -> dict[str, float | None] | None:
-    if seeds is None:
-        return None
-    return {"mean": seeds.mean, "interval": seeds.interval}
 
 
 def _numbers(matrix: np.ndarray) -> list[list[float | None]]:

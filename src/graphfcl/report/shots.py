@@ -9,7 +9,7 @@ import numpy as np
 
 from graphfcl.metrics import SeedSummary
 from graphfcl.report.blocks import POOL, Block, Row, labels_text
-from graphfcl.report.comparison import Table, figure, mark_notes, marked_name
+from graphfcl.report.comparison import Table, figure, mark_notes, marked_name, plain_summary
 from graphfcl.report.figures import (
     Style,
     add_legend,
@@ -56,11 +56,15 @@ class ShotCurves:
         return {row.name: row for block in self.blocks for row in block.rows}
 
     def figures(self, name: str, metric: str) -> list[SeedSummary | None]:
-        """A metric of a row at each number of labels. A row with pool labels has the same labels at every one."""
+        """A metric of a row at each number of labels; that of one run at each where it has the same labels at all."""
+        if self._runs_once(name):
+            return [self.rows[name].summary(metric)] * len(self.blocks)
         rows = [next((row for row in block.rows if row.name == name), None) for block in self.blocks]
-        figures = [None if row is None else row.summary(metric) for row in rows]
-        once = POOL in self.rows[name].marks and figures.count(None) == len(figures) - 1
-        return [next(filter(None, figures))] * len(figures) if once else figures
+        return [None if row is None else row.summary(metric) for row in rows]
+
+    def _runs_once(self, name: str) -> bool:
+        """Whether a row uses pool labels, and so the same labels at every K, and ran at one K alone."""
+        return POOL in self.rows[name].marks and sum(row.name == name for b in self.blocks for row in b.rows) == 1
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -71,7 +75,7 @@ class ShotCurves:
                 results = [result for row in block.rows for result in row.results.values()]
                 counts = [r["n_supports"] / sum(session > 0 for session in r["session_of_class"]) for r in results]
                 lines.append(f"all: every label of supports and pool, {np.mean(counts):.0f} per new class in the mean")
-        if any(POOL in row.marks for row in self.rows.values()):
+        if any(map(self._runs_once, self.rows)):
             lines.append("a row that uses pool labels has the labels of `all` at every K, so one run is shown at each")
         return (*lines, *mark_notes(self.rows.values()))
 
@@ -97,16 +101,12 @@ class ShotCurves:
                 "name": name,
                 "marks": list(row.marks),
                 "shown": marked_name(row),
-                **{metric: [_plain(each) for each in self.figures(name, metric)] for metric in MEASURES},
+                **{metric: [plain_summary(each) for each in self.figures(name, metric)] for metric in MEASURES},
             }
             for name, row in self.rows.items()
         ]
         place = {"grid": block.grid.name, "protocol": block.protocol["name"], "dataset": self.dataset}
         return {**place, "title": self.title, "labels": self.labels, "rows": rows, "notes": self.notes}
-
-
-def _plain(one: SeedSummary | None) -> dict[str, float | None] | None:
-    return None if one is None else {"mean": one.mean, "interval": one.interval}
 
 
 def shot_curves(blocks: Sequence[Block]) -> list[ShotCurves]:
@@ -131,6 +131,8 @@ def shots_figure(blocks: Sequence[Block], path: str | Path, styles: Mapping[str,
         places, ends = np.arange(len(curves.labels)), []
         for name, row in curves.rows.items():
             points = [(place, one) for place, one in zip(places, curves.figures(name, metric), strict=True) if one]
+            if not points:
+                continue
             x, mean = np.array([place for place, _ in points]), np.array([one.mean for _, one in points])
             draw_line(panel, x, mean, row, styles[name], dashed=POOL in row.marks)
             half = np.array([one.interval or 0.0 for _, one in points])
