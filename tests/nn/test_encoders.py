@@ -151,6 +151,24 @@ def test_isolated_nodes_are_finite() -> None:
     assert np.isfinite(GraphInputs(visible, CPU).log_degrees).all()
 
 
+@pytest.mark.parametrize("kind", ["gcn", "gat"])
+@pytest.mark.parametrize("many", [0, 10_000])
+def test_rows_of_a_training_are_those_of_the_whole_graph_with_the_same_dropout(
+    kind: str, many: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("graphfcl.nn.encoders.MANY_NODES", many)
+    inputs, rows = GraphInputs(visible_graph(4), CPU), np.array([20, 3, 11])
+    encoder = encoder_of(kind, 7, dropout=0.5)
+    needed, places = encoder.repeated_rows(inputs, rows)
+    found = encoder(needed, torch.Generator().manual_seed(1))[places]
+    whole = encoder(encoder.rows(inputs, None), torch.Generator().manual_seed(1))
+    torch.testing.assert_close(found, whole[rows])
+    parameters = list(encoder.parameters())
+    slopes = (torch.autograd.grad((part**2).sum(), parameters) for part in (found, whole[rows]))
+    for one, other in zip(*slopes, strict=True):
+        torch.testing.assert_close(one, other)
+
+
 def test_last_relu_can_be_left_out() -> None:
     visible = visible_graph(6)
     encoder = encoder_of("gcn", 7, last_relu=False)

@@ -143,3 +143,33 @@ def test_leading_rows_are_the_first_ones(counts: list[int], monkeypatch: pytest.
     part = kernels.leading_rows(SparseMatrix(sparse.csr_array(values), CPU).tensor, 3)
     assert part.shape[0] >= 1
     np.testing.assert_array_equal(part.to_dense().numpy(), values[: part.shape[0]])
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("width", [1, 5, 32])
+@pytest.mark.parametrize("kind", [torch.float32, torch.float64])
+def test_a_scattered_product_is_that_of_the_transpose_and_of_one_thread(
+    threads: int, width: int, kind: torch.dtype, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kernels, "LARGE", 1)
+    host = random_matrix(1, 200, 20, 0.2)
+    dense = torch.randn(200, width, generator=torch.Generator().manual_seed(0), dtype=kind)
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(threads)
+        assert kernels.scatters(host, width)
+        assert not kernels.scatters(sparse.csr_array(host.T), width)
+        found = kernels.scattered_product(host, dense)
+    finally:
+        torch.set_num_threads(before)
+    assert found.dtype == kind
+    torch.testing.assert_close(found, torch.from_numpy(host.toarray().T).to(kind) @ dense)
+    assert torch.equal(found, torch.from_numpy(host.T @ dense.numpy()))
+
+
+def test_small_products_and_many_threads_take_the_transpose(monkeypatch: pytest.MonkeyPatch) -> None:
+    host = random_matrix(1, 200, 20, 0.2)
+    assert not kernels.scatters(host, 32)
+    monkeypatch.setattr(kernels, "LARGE", 1)
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 3)
+    assert not kernels.scatters(host, 32)

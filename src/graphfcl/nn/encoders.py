@@ -11,6 +11,7 @@ from graphfcl.nn.edges import EdgePattern, chosen
 from graphfcl.nn.inputs import GatRows, GcnRows, GraphInputs
 
 HEADS = 4  # of the first layer of graph attention
+MANY_NODES = 10_000  # from which the rows of Â that a training reads are worth a matrix of their own
 
 
 class Encoder(nn.Module):
@@ -21,6 +22,13 @@ class Encoder(nn.Module):
     @abstractmethod
     def rows(self, graph: GraphInputs, rows: Any, lead: int = 0) -> Any:
         """What :meth:`forward` needs for the rows, an array (None: all of the graph)."""
+
+    def repeated_rows(self, graph: GraphInputs, rows: np.ndarray) -> tuple[Any, Any]:
+        """What :meth:`forward` needs for rows that every step of a training reads, and where they are in its answer.
+
+        Dropout is drawn for all nodes.
+        """
+        return self.rows(graph, None), torch.from_numpy(rows).to(graph.device)
 
     @abstractmethod
     def forward(self, rows: Any, generator: torch.Generator | None = None) -> torch.Tensor:
@@ -87,6 +95,11 @@ class GcnEncoder(TwoLayerEncoder):
 
     def rows(self, graph: GraphInputs, rows: np.ndarray | torch.Tensor | None, lead: int = 0) -> GcnRows:
         return graph.all_gcn_rows if rows is None else graph.gcn_rows(rows, lead)
+
+    def repeated_rows(self, graph: GraphInputs, rows: np.ndarray) -> tuple[GcnRows, torch.Tensor | slice]:
+        if graph.visible.node_count < MANY_NODES:
+            return super().repeated_rows(graph, rows)
+        return graph.rows_of_whole_graph(rows), slice(None)
 
     def forward(self, rows: GcnRows, generator: torch.Generator | None = None) -> torch.Tensor:
         # In place: on large neighbourhoods fresh memory costs more than the arithmetic.

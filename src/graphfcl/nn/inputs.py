@@ -140,6 +140,14 @@ class GraphInputs:
             lead=(0, 0),
         )
 
+    def rows_of_whole_graph(self, rows: np.ndarray) -> GcnRows:
+        """For some rows that are computed again and again; the first layer is computed for all nodes."""
+        return replace(
+            self.all_gcn_rows,
+            gather=SparseMatrix(sparse.csr_array(self.visible.normalised[rows]), self.device, reused=True),
+            log_degrees=self.all_gcn_rows.log_degrees[torch.from_numpy(rows).to(self.device)],
+        )
+
     @cached_property
     def adjacency(self) -> SparseMatrix:
         """Â."""

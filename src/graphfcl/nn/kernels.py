@@ -9,9 +9,11 @@ standard kernel take part. All of them add up a row in the order of its entries,
 differ in whether they round between multiplication and addition, which depends on build and width.
 """
 
+import threading
 import time
 from collections.abc import Callable, Mapping
 
+import numpy as np
 import torch
 from scipy import sparse
 
@@ -19,6 +21,9 @@ LARGE = 4_000_000  # multiplications of a product that is worth a choice
 TIMED = 500_000  # multiplications of the product that is timed
 ROUNDS = 5
 CLEARLY = 0.75  # of the standard kernel's time that another one may take to replace it
+
+TALL = 4  # rows for each column from which the rows of a transposed product stay in the cache while others are read
+SCATTERING_THREADS = 2  # up to which a scattered product is the fastest
 
 Kernel = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 
@@ -90,3 +95,33 @@ def fastest(seconds: Mapping[str, float]) -> str:
     """The first kernel, unless another one is clearly faster."""
     first, best = next(iter(seconds)), min(seconds, key=seconds.__getitem__)
     return best if seconds[best] < CLEARLY * seconds[first] else first
+
+
+def scatters(matrix: sparse.csr_array, width: int) -> bool:
+    """Whether :func:`scattered_product` is faster for a matrix than a product with its transpose of this width.
+
+    The transpose reads rows of a large dense matrix in any order. Scattering reads them in order and writes, in any
+    order, to a result that fits in the cache if there are few columns. With more threads the transpose wins.
+    """
+    large = matrix.nnz * width >= LARGE
+    return large and matrix.shape[0] >= TALL * matrix.shape[1] and torch.get_num_threads() <= SCATTERING_THREADS
+
+
+def scattered_product(matrix: sparse.csr_array, dense: torch.Tensor) -> torch.Tensor:
+    """(m, k): Mᵀ·dense on a CPU, row by row of M, without its transpose. Large ones take two threads, half of k each.
+
+    A column is computed the same way by either thread.
+    """
+    values, width = dense.detach().numpy(), dense.shape[1]
+    if torch.get_num_threads() == 1 or width < 2 or matrix.nnz * width < LARGE:
+        return torch.from_numpy(matrix.T @ values)
+    output = np.empty((matrix.shape[1], width), dtype=np.result_type(matrix.dtype, values.dtype))
+
+    def compute(columns: slice) -> None:
+        output[:, columns] = matrix.T @ np.ascontiguousarray(values[:, columns])
+
+    helper = threading.Thread(target=compute, args=(slice(width // 2),))  # a pool would not survive a fork
+    helper.start()
+    compute(slice(width // 2, width))
+    helper.join()
+    return torch.from_numpy(output)

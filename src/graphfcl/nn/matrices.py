@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from scipy import sparse
 
-from graphfcl.nn.kernels import sparse_product
+from graphfcl.nn.kernels import scattered_product, scatters, sparse_product
 
 
 def tensor_of(array: np.ndarray, device: torch.device | str = "cpu") -> torch.Tensor:
@@ -132,9 +132,9 @@ with warnings.catch_warnings():
 class SparseMatrix(ConstantMatrix):
     """A sparse matrix on a device.
 
-    The backward pass multiplies with the transpose. For a matrix that is used again and again (``reused``), and on a
-    GPU, the transpose is made and kept. A matrix of one episode on a CPU is not worth that: scipy reads it column-wise.
-    ``benchmarks/sparse_products.py`` compares both with others.
+    The backward pass multiplies with the transpose. On a GPU, and on a CPU for a matrix that is used again and again
+    (``reused``), the transpose is made and kept. A matrix of one episode is not worth that, and for a large one with
+    few columns it is no gain: there the product is scattered. ``benchmarks/sparse_products.py`` compares both ways.
     """
 
     def __init__(self, matrix: sparse.csr_array, device: torch.device, *, reused: bool = False) -> None:
@@ -163,9 +163,9 @@ class SparseMatrix(ConstantMatrix):
         return sparse_product(self.tensor.to(dense.dtype), dense)
 
     def transposed_product(self, dense: torch.Tensor) -> torch.Tensor:
-        if self.reused or self.device.type != "cpu":
+        if self.device.type != "cpu" or (self.reused and not scatters(self.host, dense.shape[1])):
             return self.transposed.product(dense)
-        return torch.from_numpy(self.host.T @ dense.detach().numpy())
+        return scattered_product(self.host, dense)
 
     def head(self, count: int) -> "SparseMatrix":
         """The first rows."""

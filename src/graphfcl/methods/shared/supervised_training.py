@@ -114,8 +114,7 @@ class SupervisedTraining(TrainingLoop):
 
         learner: holds this loop, and the generator that dropout is drawn from. Checkpoints are taken of it.
         """
-        needed, places = self.encoder.rows(inputs, None), Places.of(train, inputs)
-        self.run_on(needed, places, needed, Places.of(validation, inputs), learner, progress)
+        self.run_on(*self._repeated(train, inputs), *self._repeated(validation, inputs), learner, progress)
 
     def run_on(
         self, needed: Any, train: "Places", shown: Any, validation: "Places", learner: Any, progress: Progress
@@ -140,9 +139,14 @@ class SupervisedTraining(TrainingLoop):
 
     def run_epochs(self, train: Labelled, epochs: int, inputs: GraphInputs, generator: torch.Generator) -> None:
         """So many epochs, without validation."""
-        needed, places = self.encoder.rows(inputs, None), Places.of(train, inputs)
+        needed, places = self._repeated(train, inputs)
         for _ in range(epochs):
             check_finite(self._epoch(needed, places, generator), self.stage, self.epoch)
+
+    def _repeated(self, labelled: Labelled, inputs: GraphInputs) -> tuple[Any, "Places"]:
+        """What the encoder needs for some labelled nodes in every step, and where they are."""
+        needed, rows = self.encoder.repeated_rows(inputs, inputs.visible.rows(labelled[0]))
+        return needed, Places(rows, tensor_of(labelled[1], inputs.device))
 
     def _epoch(self, needed: Any, train: "Places", generator: torch.Generator) -> torch.Tensor:
         """Some steps; the loss of the last."""

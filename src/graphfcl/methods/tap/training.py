@@ -193,7 +193,8 @@ class TopologyTraining(SupervisedTraining):
         rows = inputs.visible.rows(train[0])
         self.groups = ClassGroups(inputs.visible.adjacency, rows, train[1], self.way, self.random_edges)
         self.inputs, self.train = inputs, Places.of(train, inputs)
-        super().run(train, validation, inputs, learner, progress)
+        needed = self.encoder.rows(inputs, None)
+        self.run_on(needed, self.train, needed, Places.of(validation, inputs), learner, progress)
 
     def _epoch(self, needed: Any, train: Places, generator: torch.Generator) -> torch.Tensor:
         """Some steps on one draw of the groups."""
