@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import sparse
 
 from graphfcl.graph import Standardisation
-from graphfcl.runtime.arrays import rank_in_run, sealed_copy, search_many
+from graphfcl.runtime.arrays import rank_in_run, sealed_copy, search_many, with_short_indices
 
 
 @given(st.lists(st.integers(0, 5), max_size=30))
@@ -42,3 +43,18 @@ def test_a_sealed_copy_is_equal_and_cannot_be_made_writable() -> None:
         with pytest.raises(ValueError, match="WRITEABLE"):
             new.base.setflags(write=True)
     assert sealed_copy(None) is None
+
+
+def test_short_indices_leave_the_matrix_and_share_its_values() -> None:
+    wide = sparse.csr_array((np.ones(2), np.array([1, 0]), np.array([0, 1, 2])), shape=(2, 3))
+    assert wide.indices.dtype == wide.indptr.dtype == np.int64
+    narrow = with_short_indices(wide)
+    assert narrow.indices.dtype == narrow.indptr.dtype == np.int32
+    assert np.shares_memory(narrow.data, wide.data)
+    assert (narrow != wide).nnz == 0
+    assert wide.indices.dtype == np.int64
+    assert with_short_indices(narrow) is narrow
+    too_wide = sparse.csr_array((np.ones(1), np.array([2**31]), np.array([0, 1])), shape=(1, 2**31 + 1))
+    assert with_short_indices(too_wide) is too_wide
+    dense = np.ones((2, 2))
+    assert with_short_indices(dense) is dense

@@ -10,7 +10,7 @@ from scipy import sparse
 
 from graphfcl.errors import InputError
 from graphfcl.graph.views import Features
-from graphfcl.runtime.arrays import read_only
+from graphfcl.runtime.arrays import read_only, with_short_indices
 
 RELATIONS = ("edges",)  # kinds of edges
 
@@ -19,7 +19,7 @@ RELATIONS = ("edges",)  # kinds of edges
 class VisibleGraph:
     """A graph of its own, cut out of a larger one of which it knows nothing: no labels, no other nodes or edges.
 
-    All of it is read-only.
+    All of it is read-only. Indices of CSR matrices have 32 bits if these suffice.
 
     nodes: (n,) int64, ascending. A node keeps its number in every visible graph of a stream; learners and
         evaluators speak of nodes by these numbers, and :meth:`rows` finds their rows here.
@@ -34,6 +34,8 @@ class VisibleGraph:
     relations: ClassVar[tuple[str, ...]] = RELATIONS
 
     def __post_init__(self) -> None:
+        for name in ("adjacency", "features"):
+            object.__setattr__(self, name, with_short_indices(getattr(self, name)))
         for values in (self.nodes, self.adjacency, self.features):
             read_only(values)
 

@@ -28,6 +28,18 @@ def array_parts(values: Any) -> tuple[np.ndarray, ...]:
     return (values,) if isinstance(values, np.ndarray) else (values.indptr, values.indices, values.data)
 
 
+def with_short_indices(values: Any) -> Any:
+    """An array, or a CSR matrix with 32-bit indices if these suffice; the values are shared.
+
+    scipy keeps 64-bit indices wherever one operand has them. They take twice the memory, and every product with MKL
+    would convert them again.
+    """
+    if isinstance(values, np.ndarray) or values.indices.dtype == np.int32 or max(values.nnz, *values.shape) >= 2**31:
+        return values
+    parts = (values.data, values.indices.astype(np.int32), values.indptr.astype(np.int32))
+    return type(values)(parts, shape=values.shape)
+
+
 def read_only(values: Any) -> Any:
     """The same array or CSR matrix, made read-only."""
     for part in array_parts(values):
