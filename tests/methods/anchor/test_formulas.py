@@ -10,7 +10,7 @@ from scipy import sparse
 
 from graphfcl import VisibleGraph
 from graphfcl.methods.anchor import AnchorSettings
-from graphfcl.methods.anchor.frame import Anchors, directions_of, whitening
+from graphfcl.methods.anchor.frame import Anchors, directions_of, gram, times_upper, whitening
 from graphfcl.methods.anchor.settings import Neighbourhood
 from graphfcl.methods.shared.untrained_features import symmetric, unit_rows
 from tests.methods.anchor.whole_rounds import posteriors
@@ -20,6 +20,15 @@ def points(count: int = 60, size: int = 5, classes: int = 4) -> tuple[torch.Tens
     random = torch.Generator().manual_seed(0)
     values = torch.randn(count, size, generator=random)
     return values / values.norm(dim=1, keepdim=True), torch.arange(count) % classes
+
+
+@pytest.mark.parametrize("size", [3, 4, 5, 11, 12])
+def test_products_in_tiles_are_whole_products(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("graphfcl.methods.anchor.frame.TILE", 4)
+    random = torch.Generator().manual_seed(size)
+    values, upper = torch.randn(7, size, generator=random), torch.randn(size, size, generator=random).triu()
+    torch.testing.assert_close(gram(values), values.T @ values)
+    torch.testing.assert_close(times_upper(values, upper), values @ upper)
 
 
 def test_the_whitening_is_that_of_a_loop() -> None:

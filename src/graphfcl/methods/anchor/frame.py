@@ -20,6 +20,7 @@ from graphfcl.methods.shared.untrained_features import unit_rows
 FRAME = ("centre.0", "centre.1", "centre.2", "middle", "whitening")
 LARGEST = 1e4  # entry of a root, so that 16 bits hold it
 CHUNK = 16_384  # rows that are turned from 16 into 32 bits at a time
+TILE = 256  # columns of products that are computed at a time where half of them is known
 MIN_LABELS_FOR_LENGTH = 20  # from so many on a class tells how long means are
 
 
@@ -94,7 +95,7 @@ def joined(blocks: list[torch.Tensor], frame: Tensors, weights: tuple[float, ...
 
 def points(vectors: torch.Tensor, frame: Tensors, kind: str) -> torch.Tensor:
     """(r, D) x(v) of this type, from f(v)."""
-    return unit_rows((vectors - frame["middle"]) @ frame["whitening"]).to(TYPES[kind])
+    return unit_rows(times_upper(vectors - frame["middle"], frame["whitening"])).to(TYPES[kind])
 
 
 def points_of_block(block: RowBlock) -> torch.Tensor:
@@ -174,8 +175,30 @@ def spread(points: torch.Tensor, labels: torch.Tensor, sums: torch.Tensor, count
             some = slice(start + first, min(start + first + ROWS, part.stop))
             place = labels[some]
             centred[first : first + ROWS] = (points[some] - means[place]) * scale[place][:, None]
-        within += (centred.T @ centred).double()
+        within += gram(centred).double()
     return within
+
+
+def gram(values: torch.Tensor) -> torch.Tensor:
+    """(D, D) VᵀV; tiles below the diagonal are copies of those above."""
+    size = values.shape[1]
+    if size <= TILE or values.is_cuda:
+        return values.T @ values
+    whole = values.new_empty(size, size)
+    for start in range(0, size, TILE):
+        part = slice(start, start + TILE)
+        whole[part, start:] = values[:, part].T @ values[:, start:]
+        whole[start + TILE :, part] = whole[part, start + TILE :].T
+    return whole
+
+
+def times_upper(values: torch.Tensor, upper: torch.Tensor) -> torch.Tensor:
+    """(n, D) V R for an upper triangular R, of which the zeros are not read."""
+    size = len(upper)
+    if size <= TILE or values.is_cuda:
+        return values @ upper
+    starts = range(0, size, TILE)
+    return torch.cat([values[:, : at + TILE] @ upper[: at + TILE, at : at + TILE] for at in starts], dim=1)
 
 
 def mean_of_means(sums: torch.Tensor, counts: torch.Tensor) -> torch.Tensor:
