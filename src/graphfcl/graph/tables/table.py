@@ -136,7 +136,8 @@ class Table:
 
     def without_empty_rows(self) -> "Table":
         """The same table without rows of a CSV file of which every value is empty."""
-        if not self.is_csv or not self.columns:
+        # Where pandas is installed, Arrow imports it to fill gaps or make arrays of them: not for tables without any.
+        if not self.is_csv or not self.columns or not all(self._table[name].null_count for name in self.columns):
             return self
         empty = np.logical_and.reduce(
             [self._table[name].is_null().to_numpy(zero_copy_only=False) for name in self.columns]
@@ -231,7 +232,8 @@ class Table:
             row = int(np.flatnonzero(values.is_null().to_numpy(zero_copy_only=False))[0])
             raise missing_value(self.place(row), what, column)
         try:
-            return values.cast(pa.string()).fill_null("")
+            texts = values.cast(pa.string())
+            return texts.fill_null("") if texts.null_count else texts
         except pa.ArrowException as error:
             raise InputError(f"{self.path}: column {column!r} cannot be read as text: write it as UTF-8.") from error
 
