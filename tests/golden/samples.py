@@ -70,15 +70,8 @@ SHORT: dict[str, dict[str, Any]] = {
     "tem": {"rank": 24, "budget": 8, "penalties": (1e-2, 1e-3)},
     "closed-set-control": {"rank": 24},
     "finetune": {**TRAINING, **FIXED},
-    "joint": {
-        **TRAINING,
-        "wide_hidden": 16,
-        "wide_size": 8,
-        "wide_training.epochs": 3,
-        "head_training.epochs": 4,
-        "rank": 24,
-    },
 }
+SHORT["anchor-pool"] = SHORT["joint"] = SHORT["anchor"]
 
 
 def golden_stream(track: str) -> Stream:

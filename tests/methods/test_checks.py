@@ -60,7 +60,6 @@ QUICK: dict[str, dict[str, Any]] = {
     "finetune": {**NARROW, "fine_tuning": ((2, 0.001),)},
     "er-gnn": {**NARROW, "fine_tuning": ((5, 0.001),)},
     "icarl": {**NARROW, "fine_tuning": ((5, 0.005),)},
-    "joint": {**SHORT["joint"], "pretraining.epochs": 8, "wide_training.epochs": 8},
     "geometer": {**ONCE, "episodes": 60, "least_episodes": 0, "fine_tuning": ((2, 0.005),)},
     "tap": {**NARROW, "pretraining.epochs": 5, "fine_tuning": ((2, 0.01),)},
     "mecoin": {
@@ -76,6 +75,7 @@ QUICK: dict[str, dict[str, Any]] = {
     "hag-meta": {**ONCE, "episodes": 60, "fine_tuning": ((2, 0.005),)},
     "lpmc": {**ONCE, "contrast.epochs": 20, "episodes": 60, "fine_tuning": ((2, 0.005),)},
 }
+QUICK["anchor-pool"] = QUICK["joint"] = QUICK["anchor"]
 NAMES = [method.name for method in METHODS]
 # Rules that one learner of a method is enough for; the others fit learners of their own.
 SHARING = (

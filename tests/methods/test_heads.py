@@ -1,4 +1,4 @@
-"""The defining step of growing heads, ER-GNN, iCaRL and joint training, against a plain version."""
+"""The defining step of growing heads, ER-GNN and iCaRL, against a plain version; who receives pool labels."""
 
 from typing import Any
 
@@ -11,9 +11,7 @@ from graphfcl import PooledSession, Session, Stream, evaluate
 from graphfcl.methods.er_gnn import ErGnn
 from graphfcl.methods.finetune import Finetune
 from graphfcl.methods.icarl import ICarl, distillation_targets, one_hot_losses
-from graphfcl.methods.joint import Joint
 from graphfcl.methods.shared.heads import LogitAdjustment, grown, head_of
-from graphfcl.methods.shared.training_state import copy_weights
 from graphfcl.nn import GraphInputs
 from tests.methods.test_checks import make, stream_of
 
@@ -186,11 +184,11 @@ def test_icarl_keeps_few_exemplars_and_answers_with_their_nearest_mean(stream: S
     np.testing.assert_allclose(learner.scores(visible, nodes), expected, atol=1e-5)
 
 
-# Joint
+# Pool labels
 
 
-def test_only_joint_receives_pool_labels(stream: Stream) -> None:
-    received: dict[str, list[Session]] = {"joint": [], "finetune": []}
+def test_only_upper_references_receive_pool_labels(stream: Stream) -> None:
+    received: dict[str, list[Session]] = {"joint": [], "anchor-pool": [], "finetune": []}
     for name, sessions in received.items():
         learner = make(name)
         learn = learner.learn
@@ -201,36 +199,11 @@ def test_only_joint_receives_pool_labels(stream: Stream) -> None:
 
         learner.learn = watch  # type: ignore[method-assign]
         evaluate(learner, stream)
-    assert all(isinstance(session, PooledSession) for session in received["joint"])
     assert not any(isinstance(session, PooledSession) for session in received["finetune"])
     queries = set(stream.queries(len(stream)).nodes)
-    for session in received["joint"]:
+    for session in received["joint"] + received["anchor-pool"]:
         assert isinstance(session, PooledSession)
         assert session.pool.size > 0
         assert not queries & set(session.pool)
         names = {stream.classes[column] for column in session.pool_labels}
         assert names == set(session.new_classes)
-
-
-def test_joint_trains_again_from_the_pre_trained_encoder(stream: Stream) -> None:
-    """What it knows after two sessions does not depend on the first one's training."""
-    learner = make("joint", trunks=("gcn",))
-    assert isinstance(learner, Joint)
-    learner.fit(stream.base)
-    generator = learner.generator.get_state()
-    learner.learn(stream.session(1, with_pool_labels=True))
-    learner.generator.set_state(generator)
-    learner.learn(stream.session(2, with_pool_labels=True))
-    expected = copy_weights(learner.network["gcn"].encoder)
-    other = make("joint", trunks=("gcn",))
-    assert isinstance(other, Joint)
-    other.fit(stream.base)
-    other.retraining.epochs = 0
-    other.learn(stream.session(1, with_pool_labels=True))
-    other.retraining.epochs = learner.retraining.epochs
-    other.generator.set_state(generator)
-    other.learn(stream.session(2, with_pool_labels=True))
-    weights = copy_weights(other.network["gcn"].encoder)
-    assert all(torch.equal(weights[name], value) for name, value in expected.items())
-    labelled = set(learner.memory.nodes)
-    assert set(stream.base.train) <= labelled

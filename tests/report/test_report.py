@@ -218,7 +218,7 @@ def test_hovering_tells_the_value(browser: Any, folder: Path) -> None:
 
 
 def test_seeds_may_choose_different_things(tmp_path: Path) -> None:
-    """As joint training does, whose trunks have settings of their own."""
+    """A choice may bring others with it, which not every seed has."""
     template = stored_result(tmp_path / "template")
     choices = [{"trunk": "ridge", "penalty": 1.0}, {"trunk": "gcn", "epochs": 7}]
     cells = [Cell(GRAPH, "joint", seed, rules=RULES) for seed in range(2)]

@@ -80,6 +80,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
     "references": {
         "finetune": "finetune:Finetune",
         "joint": "joint:Joint",
+        "anchor-pool": "anchor_pool:AnchorPool",
     },
     "controls": {
         "closed-set-control": "closed_set_control:ClosedSetControl",

@@ -30,7 +30,7 @@ class Protocol:
     class_order: ``size`` makes the largest classes base, ``random`` draws them.
     min_class_size: classes with fewer nodes play no part.
     train_share, validation_share: node split of base and pseudo-novel classes; the others are test nodes.
-    pool_share: share of a novel class, supports aside, whose labels only the upper reference ``joint`` may see.
+    pool_share: share of a novel class, supports aside, whose labels only upper references may see.
     queries: under ``paper``, the sampled queries per class (None: ``drawn_shot``). ``strict`` asks about all test
         nodes.
     standardise: dense features have mean 0 and deviation 1 over the train nodes of session 0.

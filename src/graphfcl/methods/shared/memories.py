@@ -1,6 +1,7 @@
 """What learners keep of labelled nodes between sessions: prototypes, nodes to replay, a random sample."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,16 @@ from graphfcl.methods.shared.parts import ClassMemory
 from graphfcl.methods.shared.prototype_network import NodeEmbeddings, PrototypeNetwork
 from graphfcl.nn import GraphInputs
 from graphfcl.runtime.arrays import rank_in_run
-from graphfcl.stream.sessions import BaseSession, Session
+from graphfcl.stream.sessions import BaseSession, PooledSession, Session
+
+
+def pool_among_supports(session: Session) -> Session:
+    """The session with the nodes of its pool moved to the supports, where it has one."""
+    if not isinstance(session, PooledSession):
+        return session
+    nodes, columns = join_labelled((session.supports, session.support_labels), (session.pool, session.pool_labels))
+    none, of_none = no_labels()
+    return replace(session, supports=nodes, support_labels=columns, pool=none, pool_labels=of_none)
 
 
 class PrototypeMemory(ClassMemory):

@@ -13,6 +13,7 @@ import numpy as np
 from graphfcl.errors import in_one_line
 from graphfcl.graph.visible import VisibleGraph
 from graphfcl.methods.learner import Explanation
+from graphfcl.methods.shared.memories import pool_among_supports
 from graphfcl.methods.testing.position_rules import column_order_means_nothing, node_numbers_mean_nothing
 from graphfcl.methods.testing.subject import (
     CLOSE,
@@ -260,7 +261,7 @@ def restating_what_is_known_changes_nothing(subject: Subject) -> None:
     """restate() with the labels a learner has leaves its scores; if it forgets exactly, fewer labels are as if the
     others had never been learned, and labels may come in pieces."""
     stream, learner = subject.fitted(track="open")
-    visible, session = stream.base.visible_graph, subject.session(stream, 1)
+    visible, session = stream.base.visible_graph, pool_among_supports(subject.session(stream, 1))
     train, supports = (stream.base.train, stream.base.train_labels), (session.supports, session.support_labels)
     never = subject.loaded(learner.state())
     learner.learn(session)
