@@ -55,13 +55,14 @@ def test_shots_end_in_a_figure_and_go_on(tmp_path: Path) -> None:
         "--device",
         "cpu",
     ]
-    done = graphfcl(*words, "--seeds", "1", "--shot", "1,20,all", "--sessions", "2")
+    done = graphfcl(*words, "--seeds", "1", "--shot", "1,50,all", "--sessions", "2")
     assert done.code == 0, done.err
     assert "6 cells done, 0 failed" in done.out
+    assert done.err.count("were left out") == 1, "the classes are the same at every K"
     assert (tmp_path / "shots.png").exists()
     assert (tmp_path / "shots-new-classes.png").exists()
-    assert "| method | seeds | 1 | 20 | all |" in (tmp_path / "tables.md").read_text()
-    again = graphfcl(*words, "--seeds", "2", "--shot", "1,20,all", "--sessions", "2")
+    assert "| method | seeds | 1 | 50 | all |" in (tmp_path / "tables.md").read_text()
+    again = graphfcl(*words, "--seeds", "2", "--shot", "1,50,all", "--sessions", "2")
     assert "12 cells done, 0 failed" in again.out
     results = [read_cell(path) for path in (tmp_path / "cells").iterdir()]
     tests = {(cell.seed, result["n_test"], tuple(result["classes"])) for cell, result in filter(None, results)}

@@ -3,6 +3,7 @@
 import shlex
 import sys
 import time
+import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -250,7 +251,11 @@ def _check(grid: "experiments.Grid", data_dir: Path | None) -> dict[str, str]:
     for cell in grid.cells:
         if cell.seed == grid.cells[0].seed:
             different.setdefault((cell.dataset, str(sorted(cell.rules.items()))), cell)
-    return {cell.dataset: cell_stream(cell, data_dir).graph.sha256 for cell in different.values()}
+    with warnings.catch_warnings(record=True) as caught:
+        graphs = {cell.dataset: cell_stream(cell, data_dir).graph.sha256 for cell in different.values()}
+    for note in {str(each.message): each.message for each in caught}.values():  # rules may have the same in common
+        warnings.warn(note, stacklevel=2)
+    return graphs
 
 
 def _table1(names: list[str], data_dir: Path | None, out: Path) -> Answer:
