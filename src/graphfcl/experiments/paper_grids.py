@@ -44,7 +44,7 @@ COMPARED = ("hag-meta", "cec")
 ACTIVE_SEEDS = 5
 ALL = "all"  # in place of a K: all labels of supports and pool
 SHOTS = (1, 5, 20, 50, ALL)
-SHOTS_METHODS = ("anchor", "sgc-ridge", "ranpac", "hag-meta", "lpmc", "joint")
+SHOTS_METHODS = ("anchor", "sgc-ridge", "ranpac", "hag-meta", "lpmc", "joint")  # anchor-pool is anchor at ALL
 SHOTS_SEEDS = 5
 KINDS = ("table1", "table2", "table3", "sweep", "shots", "embed", "active")
 
