@@ -98,9 +98,10 @@ def test_a_large_product_chooses_once_for_its_type_width_and_threads(
 
     def seconds(matrix: torch.Tensor, dense: torch.Tensor) -> dict[str, float]:
         asked.append((*matrix.shape, dense.shape[1]))
-        return {"csr": 3.0, "reduce": 1.0}
+        return {"csr": 3.0, "scipy": 1.0}
 
     monkeypatch.setattr(kernels, "seconds_of_kernels", seconds)
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 8)
     monkeypatch.setattr(kernels, "LARGE", 3_000_000)
     monkeypatch.setattr(kernels, "TIMED", 100_000)
     matrix = large_matrix()
@@ -108,11 +109,17 @@ def test_a_large_product_chooses_once_for_its_type_width_and_threads(
     assert kernels.kernel_for(matrix, narrow) == kernels.standard_kernel()
     assert asked == []
     for _ in range(3):
-        assert kernels.kernel_for(matrix, wide) == "reduce"
+        assert kernels.kernel_for(matrix, wide) == "scipy"
     assert len(asked) == 1
     assert asked[0][0] < 100, "only the leading rows are timed"
     kernels.kernel_for(matrix, wide.double())
     assert len(asked) == len(nothing_chosen) == 2
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 2)
+    monkeypatch.setattr(torch.backends.mkl, "is_available", lambda: True)
+    assert kernels.kernel_for(matrix, wide) == "csr"
+    assert len(asked) == 2, "MKL with few threads needs no timing"
+    monkeypatch.setattr(torch.backends.mkl, "is_available", lambda: False)
+    assert kernels.kernel_for(matrix, wide) == "scipy"
 
 
 def test_only_kernels_with_the_same_bits_take_part(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,8 +1,8 @@
 """The product of a sparse and a dense matrix, by the kernel that is fastest on this machine.
 
-``@`` is the fastest where torch has MKL, and several times slower than the others where it has not (ARM). How the
-others compare depends on the width of the dense matrix and on the number of threads, so they are timed on the leading
-rows of the first large matrix of each width, which takes some milliseconds.
+``@`` is the fastest where torch has MKL and few threads, and several times slower than the others where it has no MKL
+(ARM). How the others compare, and all of them with many threads, depends on the width of the dense matrix: they are
+timed on the leading rows of the first large matrix of each width, which takes some milliseconds.
 
 A timing differs from process to process, results must not: only kernels that agree to the last bit with the build's
 standard kernel take part. All of them add up a row in the order of its entries, whatever the number of threads; they
@@ -20,6 +20,7 @@ from scipy import sparse
 LARGE = 4_000_000  # multiplications of a product that is worth a choice
 TIMED = 500_000  # multiplications of the product that is timed
 ROUNDS = 5
+MKL_THREADS = 2  # up to which MKL is the fastest at every width; on a busy machine a timing would say otherwise
 CLEARLY = 0.75  # of the standard kernel's time that another one may take to replace it
 
 TALL = 4  # rows for each column from which the rows of a transposed product stay in the cache while others are read
@@ -58,7 +59,8 @@ def kernel_for(matrix: torch.Tensor, dense: torch.Tensor) -> str:
     case = (dense.dtype, dense.shape[1], torch.get_num_threads())
     if case in _chosen:
         return _chosen[case]
-    if matrix.col_indices().numel() * dense.shape[1] < LARGE:
+    known = standard_kernel() == "csr" and torch.get_num_threads() <= MKL_THREADS
+    if known or matrix.col_indices().numel() * dense.shape[1] < LARGE:
         return standard_kernel()
     _chosen[case] = fastest(seconds_of_kernels(leading_rows(matrix, dense.shape[1]), dense))
     return _chosen[case]
