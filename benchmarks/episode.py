@@ -1,4 +1,4 @@
-"""The cost of a meta-training episode (sampling, forward, backward, optimiser step), as ratios in one run.
+"""The cost of a meta-training episode (sampling, forward, backward, optimiser step) at the paper's widths.
 
 1. ``amazon-clothing-20``: against a straightforward episode with dense features on the whole graph (all nodes that have
    an edge, whatever the session), as in the authors' public code: one encoder pass for supports and queries, a second
@@ -23,7 +23,7 @@ from benchmarks.timing import best_seconds, report
 from graphfcl.datasets import load_dataset
 from graphfcl.errors import InputError
 from graphfcl.graph import Graph
-from graphfcl.methods.hag_meta import HagMeta
+from graphfcl.methods.hag_meta import HagMeta, HagMetaSettings
 from graphfcl.methods.shared.episodes import DeviceEpisode, Episode
 from graphfcl.methods.shared.training_state import BEFORE
 from graphfcl.nn import GcnEncoder, GraphInputs
@@ -34,7 +34,7 @@ class Bench:
     """A learner at the start of meta-training, with GPIL at its fullest: all pseudo-novel classes known."""
 
     def __init__(self, stream: Stream, device: str) -> None:
-        self.learner = HagMeta(seed=0, device=device)
+        self.learner = HagMeta(HagMetaSettings(hidden=32, size=16), seed=0, device=device)
         self.base, self.view = stream.base, stream.view
         self.inputs = GraphInputs(self.base.visible_graph.loaded(), self.learner.device)
         self.learner._start(self.base, self.inputs)

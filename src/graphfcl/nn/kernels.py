@@ -2,7 +2,7 @@
 
 ``@`` is the fastest where torch has MKL and few threads, and several times slower than the others where it has no MKL
 (ARM). How the others compare, and all of them with many threads, depends on the width of the dense matrix: they are
-timed on the leading rows of the first large matrix of each width, which takes some milliseconds.
+timed on the leading rows of the first large matrix of each width, which takes some tens of milliseconds.
 
 A timing differs from process to process, results must not: only kernels that agree to the last bit with the build's
 standard kernel take part. All of them add up a row in the order of its entries, whatever the number of threads; they
@@ -18,7 +18,7 @@ import torch
 from scipy import sparse
 
 LARGE = 4_000_000  # multiplications of a product that is worth a choice
-TIMED = 500_000  # multiplications of the product that is timed
+TIMED = 4_000_000  # multiplications of the product that is timed; with fewer, starting threads is what is timed
 ROUNDS = 5
 MKL_THREADS = 2  # up to which MKL is the fastest at every width; on a busy machine a timing would say otherwise
 CLEARLY = 0.75  # of the standard kernel's time that another one may take to replace it

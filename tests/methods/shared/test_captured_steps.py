@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from graphfcl import HagMeta, Stream, load_dataset, make_stream
+from graphfcl import HagMeta, HagMetaSettings, Stream, load_dataset, make_stream
 from graphfcl.methods.shared import training_state
 from graphfcl.methods.shared.episodes import DeviceEpisode, Sampler
 from graphfcl.nn import GraphInputs
@@ -19,7 +19,7 @@ def stream() -> Stream:
 
 
 def prepared(stream: Stream, device: str) -> tuple[HagMeta, Sampler, GraphInputs]:
-    learner = HagMeta(seed=0, device=device)
+    learner = HagMeta(HagMetaSettings(hidden=32, size=16), seed=0, device=device)
     inputs = GraphInputs(stream.base.visible_graph.loaded(), learner.device)
     learner._start(stream.base, inputs)
     return learner, learner._sampler(stream.base, np.arange(learner.sizes.base, learner.sizes.many)), inputs
