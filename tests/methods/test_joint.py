@@ -1,4 +1,4 @@
-"""Joint training: its models against plain versions, and that it is an upper reference whatever the last digits are."""
+"""Joint training: its models against plain versions, and that it is an upper reference whatever is drawn."""
 
 from collections.abc import Callable, Iterator
 from typing import Any

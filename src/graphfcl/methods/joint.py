@@ -17,8 +17,9 @@ B, the number of hops, and the centres of n(·), which subtracts a mean and give
 the centre of Z is that of the graph on which it was trained. Epochs and steps are constants, fixed on development
 graphs.
 
-One model chosen by its accuracy on session 0 would be no upper reference: there all classes have many labels and the
-models are within a point of each other, so last digits choose; on new classes they are many points apart.
+One model chosen by its accuracy on session 0, and trained for as many epochs as were best there, would be no upper
+reference. There all classes have many labels, and models within a point of each other are many points apart on new
+classes; with other draws of dropout, as a GPU makes them from the same seed, the same model ends points apart too.
 """
 
 from dataclasses import dataclass
