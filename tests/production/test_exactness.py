@@ -29,7 +29,7 @@ TOLERANCE = 1e-6
 # Methods whose weights a session may change are exact if it does not.
 WITHOUT_STEPS: dict[str, dict[str, Any]] = {name: {"fine_tuning_steps": 0} for name in ("hag-meta", "geometer", "lpmc")}
 EXACT = (
-    *("anchor", "sgc-ridge", "ranpac", "teen", "fecam", "tem", "proto-gcn", "proto-gat", "gpn"),
+    *("anchor", "anchor-pool", "sgc-ridge", "ranpac", "teen", "fecam", "tem", "proto-gcn", "proto-gat", "gpn"),
     *WITHOUT_STEPS,
 )
 NEW = ("eight", "nine")
@@ -215,7 +215,7 @@ def test_on_disk_too(name: str, words: bool, tmp_path: Path) -> None:
     graph = GraphFolder.open(tmp_path / "graph", Resources(tmp_path / "work", 4 << 30))
     hidden = graph.class_names[-2:]
     chosen = {"encoder_input": "hops", "pretraining.epochs": 3} if name == "anchor" else {}
-    if name == "ranpac" and not words:  # once at its full size is enough
+    if name == "ranpac" and not words:  # once at the size of production is enough
         chosen = quick(name)
     start = GraphClassifier(name, chosen).fit(graph, hide_classes=hidden)
     # Covariances and random projections in 32 bits, at their full size: 2e-6 was seen.

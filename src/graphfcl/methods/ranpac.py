@@ -22,7 +22,8 @@ H_c: the vectors h of the n_c labelled nodes of class c as rows, S_c: their sum;
 
 Of both: z(v) are propagated features without training by default (``features=encoder`` takes the pre-trained encoder),
 and no Gaussian samples stand in for supports: 800 of them for five are a weight of the class, which the balanced form
-has without them. M is 10,000 as published; G then takes 0.8 GB, and ``width=2000`` 32 MB.
+has without them. M is 10,000 as published; G then takes 0.8 GB. A model in production keeps G in every version, so
+its M is 2,000 (32 MB).
 """
 
 from dataclasses import dataclass
@@ -81,6 +82,7 @@ class Ranpac(ClosedFormLearner):
         "McDonnell et al.: RanPAC: Random Projections and Pre-trained Models for Continual Learning. NeurIPS 2023"
     )
     settings_type = RanpacSettings
+    production_settings: ClassVar[dict[str, Any]] = {"width": 2000}
     lasting_tensors = (*ClosedFormLearner.lasting_tensors, "projection.")
     settings: RanpacSettings
     choices: ClassVar[dict[str, str]] = {"penalty": "penalties"}
