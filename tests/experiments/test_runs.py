@@ -139,7 +139,7 @@ def test_every_method_goes_on_after_an_interruption(tmp_path: Path, method: str)
     watcher = Interrupt(at=10**6)
     expected = numbers(run(one, progress=watcher))
     stages = watcher.stages
-    first = "encoder" if method == "anchor" else "pre-training"  # which ANCHOR does not have
+    first = "encoder" if method in ("anchor", "anchor-pool", "joint") else "pre-training"  # which these do not have
     trained = "pretraining.epochs" in SHORT[method]
     assert stages
     assert not trained or {first, "pre-trained", "ready"} <= set(stages)
