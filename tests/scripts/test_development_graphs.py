@@ -33,7 +33,7 @@ PAGES = {
     "checker": page("checker", "checks", ["Software Development :: Testing"], []),
     "hub": page("hub", None, [], ["far"]),
     "far": page("far", "", ["Software Development"], []),
-    "lonely": page("lonely", "web page of nobody", [], ["lonely[all]"]),
+    "lonely": page("lonely", "web page without links", [], ["lonely[all]"]),
 }
 
 
