@@ -74,7 +74,8 @@ def test_who_and_when_on_the_command_line(model: Path, tmp_path: Path) -> None:
     assert entries[3]["conflicts"][0]["label_by"] == "ann"
     assert entries[3]["conflicts"][0]["new_label_by"] == "dora"
     shown = graphfcl_inside("history", "--model", model).out
-    assert f"{EIGHT[1]} is nine (by dora) against eight (by ann)" in " ".join(shown.split())
+    assert "is nine (by dora)" in shown
+    assert "eight (by ann)" in shown
     everything = graphfcl_inside("labels", "--model", model, "--out", tmp_path / "all.parquet")
     assert everything.code == 0, everything.err
     # What was written can be learned again: all of it is known.

@@ -62,7 +62,9 @@ def test_a_life_on_a_graph_folder(made: Path, tmp_path: Path) -> None:
     succeeded("predict", *model, "--out", root / "all.parquet", "--coverage", "0.9")
     history = succeeded("history", *model)
     assert "rollback" not in history
-    assert history.count("not measured") == 5  # learn and grow make no pass
+    assert history.count("not measured") == 6  # learn and grow make no pass
+    table = {each["class"]: each for each in json.loads(succeeded("info", root / "model", "--json"))["class_table"]}
+    assert table["new"]["recall"] is not None, "the pass for predict measured it"
     assert "equals version 1" in succeeded("rollback", *model, 1)
     succeeded("predict", *model, "--out", root / "again.csv")
     assert (root / "again.csv").read_bytes() == (root / "first.csv").read_bytes()

@@ -11,7 +11,8 @@ from graphfcl.cli.on_disk import ComputeOptions, ModelOptions
 from graphfcl.cli.options import Device, Wait, argument, option, requested_device
 from graphfcl.cli.output import Answer, answers, print_table, say, tell
 from graphfcl.errors import InputError
-from graphfcl.production.labels.history import change_notes, change_text
+from graphfcl.production.labels.class_curves import labels_text
+from graphfcl.production.labels.history import change_notes, change_text, percent, short_time
 
 NodeTable = Annotated[Path, argument("Table with the column node.")]
 
@@ -148,23 +149,17 @@ def entries_of(history: Sequence[dict[str, Any]], version: int | None) -> list[d
 
 def print_entries(entries: Sequence[dict[str, Any]]) -> None:
     """Print entries of the history as a table, with their notes and warnings."""
-
-    def percent(entry: dict[str, Any], key: str) -> str:
-        value = (entry.get("accuracy") or {}).get(key)
-        return "not measured" if value is None else f"{100 * value:.1f}"
-
-    rows = [
-        (
-            entry["version"],
-            entry["when"].replace("+00:00", "Z"),
-            f"{change_text(entry)}{' (pruned)' if entry.get('pruned') else ''}",
-            percent(entry, "validation"),
-            percent(entry, "leave_one_out"),
-        )
-        for entry in entries
-    ]
-    columns = ("version", "when", "what", "validation, %", "learned, leave-one-out, %")
-    print_table(columns, rows, numbers=(columns[0], *columns[3:]))
+    accuracies = [entry.get("accuracy") or {} for entry in entries]
+    table = {
+        "version": [entry["version"] for entry in entries],
+        "when": [short_time(entry["when"]) for entry in entries],
+        "what": [f"{change_text(entry)}{' (pruned)' if entry.get('pruned') else ''}" for entry in entries],
+        "labels: recall, %": [labels_text(entry) for entry in entries],
+        "validation, %": [percent(each.get("validation")) for each in accuracies],
+        "learned, leave-one-out, %": [percent(each.get("leave_one_out")) for each in accuracies],
+    }
+    table = {name: column for name, column in table.items() if any(column)}
+    print_table(tuple(table), zip(*table.values(), strict=True), numbers=("version", *list(table)[-2:]))
     for entry in entries:
         for note in change_notes(entry):
             say(f"note, version {entry['version']}: {note}")

@@ -48,6 +48,7 @@ explain node-17 --model my_model
 explain node-17 --model my_model --top 3 --json
 history my_model
 history my_model --json
+history my_model --class gardening
 rollback 3 --model my_model
 prune --model my_model --keep 5
 erase people.csv --model my_model
@@ -86,12 +87,18 @@ JSON_KEYS: Mapping[str, str] = {
     "labels": "version, nodes, rows and out; without --out: labels (a list of rows).",
     "predict": "version, classes, nodes, unknown and out; without --out: predictions (a list of rows).",
     "explain": "classes, blocks, features, around, neighbours.",
-    "history": "a list of changes, oldest first, each with version, when, what, accuracy and details of the change.",
+    "history": (
+        "a list of changes, oldest first, each with version, when, what, label_counts, accuracy and more; with "
+        "--class: a list with version, when, labels and recall."
+    ),
     "prune": "model, removed, kept, bytes_freed.",
     "erase": "model, version, nodes, labels, versions, remembering, seen, trained, in_graph_folder, remains.",
     "suggest": "a list of nodes, each with node, reason, why, classes, unknown and unknown_score.",
     "groups": "a list of groups; with --name: the same as `learn --json`.",
-    "info": "version, sha256, method, settings, data, accuracy, class_table, bytes_on_disk, signs, refit_due and more.",
+    "info": (
+        "version, sha256, method, settings, data, accuracy, class_table, most_gain, bytes_on_disk, signs, refit_due, "
+        "and more."
+    ),
     "refit": "model, version, taken, why, before, after, nodes, classes.",
 }
 

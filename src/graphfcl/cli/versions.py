@@ -19,6 +19,7 @@ from graphfcl.cli.on_disk import ComputeOptions, ModelOptions, import_method
 from graphfcl.cli.options import argument, option
 from graphfcl.cli.output import Answer, answers, print_table, say, say_notes, say_sentence
 from graphfcl.errors import InputError, counted
+from graphfcl.production.labels.history import percent, short_time
 
 
 def _one_model(folder: Path | None, model: Path | None, verb: str) -> Path:
@@ -31,9 +32,16 @@ def _one_model(folder: Path | None, model: Path | None, verb: str) -> Path:
 
 
 @answers
-def history(folder: opts.ModelArgument = None, model: opts.ModelOption = None) -> Answer:
-    """List all versions: what changed, when, from which nodes, and the accuracy on validation nodes."""
+def history(
+    folder: opts.ModelArgument = None,
+    model: opts.ModelOption = None,
+    class_name: Annotated[str | None, option("Show how labels and recall of this class grew.", flag="--class")] = None,
+) -> Answer:
+    """List all versions: what changed, when, from which nodes, labels and recall of its classes, and the accuracy."""
     place = production.ModelFolder(_one_model(folder, model, "history"))
+    if class_name is not None:
+        points = place.load().class_history(class_name)
+        return Answer([point.as_json() for point in points], lambda: _print_curve(points))
     entries = place.history()
 
     def show() -> None:
@@ -43,13 +51,30 @@ def history(folder: opts.ModelArgument = None, model: opts.ModelOption = None) -
     return Answer(entries, show)
 
 
+def _print_curve(points: "Sequence[production.CurvePoint]") -> None:
+    """Print the labels of a class against its recall."""
+    rows = [(each.version, short_time(each.when), f"{each.labels:,}", percent(each.recall)) for each in points]
+    columns = ("version", "when", "labels", "recall, %")
+    print_table(columns, rows, numbers=(columns[0], *columns[2:]))
+
+
+def _print_gain(classes: "Sequence[production.ClassCard]") -> None:
+    from graphfcl.production.model.card import gain_text
+
+    text = gain_text(classes)
+    if text:
+        say(text)
+
+
 def _print_hint(folder: "production.ModelFolder", entries: Sequence[dict[str, Any]]) -> None:
-    """Print a line if the changes of a model call for a refit; other verbs report a folder that cannot be opened."""
+    """Print which class would gain from labels, and whether a refit is due; other verbs report a damaged folder."""
     from graphfcl.production.model.info import signs_in_history, verdict
 
     with suppress(InputError), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        signs = signs_in_history(entries, folder.load().configuration)
+        model = folder.load()
+        _print_gain(model.class_table())
+        signs = signs_in_history(entries, model.configuration)
         if any(sign.over for sign in signs):
             say_sentence(f"{verdict(signs)}: `graphfcl info --model {folder.path}` has the figures")
 
@@ -166,7 +191,8 @@ def info(
 
 def _print_card(card: "production.ModelCard", model: Path) -> None:
     print_table(("model", str(model)), card.rows())
-    print_table(production.CLASS_COLUMNS, card.class_rows(), numbers=production.CLASS_COLUMNS[1:4])
+    print_table(production.CLASS_COLUMNS, card.class_rows(), numbers=production.CLASS_COLUMNS[1:5])
+    _print_gain(card.classes)
     signs = [(sign.what, sign.figure, sign.limit, "over" if sign.over else "") for sign in card.info.signs]
     print_table(("sign of age", "found", "limit", ""), signs)
     say_sentence(card.info.verdict)

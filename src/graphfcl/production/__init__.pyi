@@ -25,7 +25,12 @@ from graphfcl.production.labelling.suggestions import (
     suggest_for_graph as suggest_for_graph,
     suggestion_table as suggestion_table,
 )
-from graphfcl.production.model.card import CLASS_COLUMNS as CLASS_COLUMNS, ModelCard as ModelCard
+from graphfcl.production.labels.class_curves import CurvePoint as CurvePoint
+from graphfcl.production.model.card import (
+    CLASS_COLUMNS as CLASS_COLUMNS,
+    ClassCard as ClassCard,
+    ModelCard as ModelCard,
+)
 from graphfcl.production.model.fit_checkpoints import FitCheckpoints as FitCheckpoints
 
 __all__: list[str]

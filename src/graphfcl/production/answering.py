@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from graphfcl.production.labelling.groups import Group
     from graphfcl.production.labelling.spreading import Spread
     from graphfcl.production.labelling.suggestions import Suggestion
-    from graphfcl.production.model.card import ModelCard
+    from graphfcl.production.labels.class_curves import CurvePoint
+    from graphfcl.production.model.card import ClassCard, ModelCard
     from graphfcl.production.model.info import ModelInfo
 
 Columns = dict[str, np.ndarray]
@@ -220,6 +221,22 @@ class AnsweringModel(LiveModel):
 
         folder = None if self._versions is None else self._versions.path
         return info_of(self._current(), self.configuration, folder, full=full)
+
+    def class_history(self, name: ClassLabel) -> "list[CurvePoint]":
+        """Labels and recall of a class after each change of its labels, oldest first, and as measured last."""
+        from graphfcl.production.labels.class_curves import class_curves
+        from graphfcl.production.labels.history import written_by_graphfcl
+
+        state = self._current()
+        stored_name = state.catalogue().resolve(name)
+        with written_by_graphfcl():
+            return class_curves(state.history.entries()).get(stored_name, [])
+
+    def class_table(self) -> "tuple[ClassCard, ...]":
+        """Every class with its labels, recall, and what its recall would gain from more labels."""
+        from graphfcl.production.model.card import class_table
+
+        return class_table(self._current())
 
     def card(self) -> "ModelCard":
         """A model card: classes with their labels, accuracy, data, settings, hash and version; computes no scores."""

@@ -191,7 +191,7 @@ class Erasing:
         newest, without = self._versions.load(self._newest), self._without(self._newest)
         parts, entry = without or (newest.manifest["parts"], {})
         accuracy = entry.get("accuracy") or self._versions.stored_history(newest.manifest).last_accuracy()
-        optional = {"accuracy": accuracy, "warning": entry.get("warning")}
+        optional = {"accuracy": accuracy, **{key: entry.get(key) for key in ("warning", "label_counts")}}
         change = {
             "what": "erase",
             "when": now(),

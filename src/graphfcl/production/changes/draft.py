@@ -13,8 +13,9 @@ from graphfcl.methods import SILENT, Learner, Progress
 from graphfcl.production.answers.answers import ModelAnswers
 from graphfcl.production.changes.graph_changes import GraphChange
 from graphfcl.production.labels.history import Entry, History, new_entry
-from graphfcl.production.labels.label_store import LabelRole, Support
+from graphfcl.production.labels.label_store import LabelRole, LabelStore, Support
 from graphfcl.production.model.calibrating import compute_answers, regression_warning
+from graphfcl.production.model.label_gain import SUMS, observed_sums
 from graphfcl.production.model.parts import Configuration, ModelParts
 from graphfcl.production.model.state import AnsweringLearner, ModelState
 
@@ -169,12 +170,12 @@ class Draft:
         more than ``max_loss``.
         """
         self.calibration = replace(self.calibration, stale=True)
-        entry = new_entry(change)
+        entry = self._entry(change)
         if at_once or not self.graph.passes:
             answers = self.using(lambda learner: compute_answers(self._parts(learner), progress))
             self._answers, self.calibration = answers, answers.calibration
             assert answers.accuracy is not None
-            entry["accuracy"] = answers.accuracy
+            entry["accuracy"] = self._with_sums(entry["what"], answers.accuracy)
             warning = regression_warning(self.history, answers.accuracy, self.configuration.max_loss)
             if warn and warning:
                 entry["warning"] = warning
@@ -182,10 +183,25 @@ class Draft:
             _ = self.learner  # the state after the change has its own
         self.entries.append(entry)
 
+    def _with_sums(self, what: str, accuracy: dict[str, Any]) -> dict[str, Any]:
+        """An accuracy with the sums of the learning curve, to which a change by `learn` adds."""
+        before = self.history.last_accuracy() or {}
+        sums = before.get(SUMS)
+        if what == "learn":
+            sums = observed_sums(self.before.parts.label_store, before, self.labels, accuracy)
+        return {**accuracy, SUMS: sums} if sums else accuracy
+
     def record(self, change: Entry, accuracy: dict[str, Any] | None = None) -> None:
         """Add an entry for a change that no answer depends on. accuracy: by default the last one of the history."""
         accuracy = accuracy or self.history.last_accuracy()
-        self.entries.append({**new_entry(change), **({"accuracy": accuracy} if accuracy else {})})
+        self.entries.append({**self._entry(change), **({"accuracy": accuracy} if accuracy else {})})
+
+    def _entry(self, change: Entry) -> Entry:
+        """An entry of the history, with the number of labels of each class for which it changed; 0 if it is gone."""
+        before = _label_counts(self.before.parts.label_store) if self.before.history else {}
+        now = _label_counts(self.labels)
+        changed = {name: now.get(name, 0) for name in {**before, **now} if before.get(name) != now.get(name)}
+        return {**new_entry(change), **({"label_counts": changed} if changed else {})}
 
     def finished(self, current: ModelState) -> ModelState:
         """The state after the change. current: the model's, which may have been saved meanwhile."""
@@ -197,3 +213,7 @@ class Draft:
 
     def _parts(self, learner: Learner) -> ModelParts:
         return ModelParts(self.configuration, self.graph, learner, self.labels, self.calibration)
+
+
+def _label_counts(labels: LabelStore) -> dict[str, int]:
+    return dict(zip(labels.classes, labels.counts().tolist(), strict=True))

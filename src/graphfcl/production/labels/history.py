@@ -140,6 +140,16 @@ def lineage(entries: Sequence[Entry]) -> list[Entry]:
     return kept[::-1]
 
 
+def percent(share: float | None) -> str:
+    """A share as tables show it."""
+    return "not measured" if share is None else f"{100 * share:.1f}"
+
+
+def short_time(when: str) -> str:
+    """A time of an entry as tables show it."""
+    return when.replace("+00:00", "Z")
+
+
 def change_text(entry: Entry) -> str:
     """A change in a few words; only its verb if graphfcl did not write the entry."""
     try:

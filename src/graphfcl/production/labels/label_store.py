@@ -214,6 +214,12 @@ class LabelStore:
         """What a learner is restated with: labels that session 0 trained on, and labels learned later."""
         return self.of_part(LabelRole.TRAIN), self.of_part(LabelRole.SUPPORT)
 
+    def counts(self, *, validation: bool = False) -> np.ndarray:
+        """(classes,) number of labels that each class was learned from, or of its validation nodes."""
+        here = (self.parts == LabelRole.VALIDATION) == validation
+        classes = self.class_of_column()[self.columns[here]]
+        return np.bincount(classes[classes >= 0], minlength=len(self.classes))
+
     def labels_of_columns(self, columns: np.ndarray) -> Labelled:
         """Nodes and columns of all labels of some columns that a learner has learned."""
         here = np.isin(self.columns, columns) & (self.parts != LabelRole.VALIDATION)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -10,12 +10,15 @@ import numpy as np
 from graphfcl.errors import InputError, counted
 from graphfcl.graph.ids import ClassLabel
 from graphfcl.production.answers.answers import few_shot_classes
-from graphfcl.production.labels.history import Entry, lineage, written_by_graphfcl
-from graphfcl.production.labels.label_store import LabelRole, LabelStore
+from graphfcl.production.labels.class_curves import CurvePoint, class_curves
+from graphfcl.production.labels.history import Entry, lineage, percent, short_time, written_by_graphfcl
 from graphfcl.production.model.info import FITS, ModelInfo
+from graphfcl.production.model.label_gain import MORE, expected_gains
 from graphfcl.production.model.parts import Configuration
 from graphfcl.production.model.state import ModelState
 
+EARLIER = 3  # numbers of labels before the current one that a card has of a class
+LEAST_GAIN = 0.01  # below it, no class is named
 MEASURED = {"validation": "on validation nodes", "leave_one_out": "on supports of learned classes, each left out"}
 
 
@@ -23,7 +26,9 @@ MEASURED = {"validation": "on validation nodes", "leave_one_out": "on supports o
 class ClassCard:
     """One class. labels: nodes that it was learned from; validation: nodes that it is measured on.
 
-    few_shot: it was learned after the fit. recall: as measured last; None if it was not.
+    few_shot: it was learned after the fit. recall: as measured last; None if it was not. gain: what its recall would
+    gain from ``MORE`` more labels (``label_gain.py``); None if that cannot be estimated. earlier: the last few numbers
+    of labels that it had before, with the recall measured then.
     """
 
     name: ClassLabel
@@ -31,10 +36,13 @@ class ClassCard:
     validation: int
     few_shot: bool
     recall: float | None
+    gain: float | None
+    earlier: tuple[tuple[int, float | None], ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         values = asdict(self)
-        return {"class": values.pop("name"), **values}
+        earlier = [{"labels": labels, "recall": recall} for labels, recall in self.earlier]
+        return {"class": values.pop("name"), **values, "earlier": earlier}
 
 
 @dataclass(frozen=True)
@@ -55,6 +63,7 @@ class ModelCard:
     written_by: str | None
 
     def as_json(self) -> dict[str, Any]:
+        best = most_gain(self.classes)
         return {
             **self.info.as_json(),
             "sha256": self.sha256,
@@ -63,6 +72,7 @@ class ModelCard:
             "data": dict(self.data),
             "accuracy": dict(self.accuracy),
             "class_table": [each.as_json() for each in self.classes],
+            "most_gain": None if best is None else best.name,
         }
 
     def rows(self) -> list[tuple[str, str]]:
@@ -78,8 +88,8 @@ class ModelCard:
             ("nodes, edges", f"{info.nodes:,}, {info.edges:,}; {info.labelled:,} labelled"),
             ("balanced accuracy", "; ".join(measured) or "not measured"),
             ("fitted on", _data_text(data)),
-            ("fitted", _when(info.fitted)),
-            ("version", f"{info.version or 'not saved'}, {_when(info.when)}; {counted(info.changes, 'change')}"),
+            ("fitted", short_time(info.fitted)),
+            ("version", f"{info.version or 'not saved'}, {short_time(info.when)}; {counted(info.changes, 'change')}"),
             ("SHA-256", self.sha256 or "not saved"),
             ("written by", f"graphfcl {self.written_by or 'of an older version'}"),
         ]
@@ -90,14 +100,16 @@ class ModelCard:
         rows += [(f"{kind} on disk", _size(size)) for kind, size in (info.bytes_on_disk or {}).items()]
         return rows
 
-    def class_rows(self) -> list[tuple[str, str, str, str, str]]:
-        """Class, labels, validation nodes, recall, and whether it is few-shot."""
+    def class_rows(self) -> list[tuple[str, ...]]:
+        """The cells of ``CLASS_COLUMNS`` for each class."""
         return [
             (
                 str(each.name),
                 f"{each.labels:,}",
                 f"{each.validation:,}",
-                "not measured" if each.recall is None else f"{100 * each.recall:.1f}",
+                percent(each.recall),
+                "" if each.gain is None else f"{100 * each.gain:+.1f}",
+                ", ".join(f"{labels:,}: {percent(recall)}" for labels, recall in each.earlier),
                 "few-shot" if each.few_shot else "",
             )
             for each in self.classes
@@ -109,12 +121,13 @@ class ModelCard:
     def as_markdown(self, title: str) -> str:
         """A page of Markdown."""
         signs = [(s.what, str(s.figure), str(s.limit), "over" if s.over else "") for s in self.info.signs]
-        verdict = self.info.verdict
+        verdict, text = self.info.verdict, gain_text(self.classes)
         parts = [
             f"# {_cell(title)}",
             _table(("what", "value"), self.rows()),
             "## Classes",
             _table(CLASS_COLUMNS, self.class_rows()),
+            *([_cell(text)] if text else []),
             "## Age",
             _table(("sign of age", "found", "limit", ""), signs),
             f"{verdict[0].upper()}{verdict[1:]}.",
@@ -122,7 +135,15 @@ class ModelCard:
         return "\n\n".join(parts)
 
 
-CLASS_COLUMNS = ("class", "labels", "validation nodes", "recall, %", "")
+CLASS_COLUMNS = (
+    "class",
+    "labels",
+    "validation nodes",
+    "recall, %",
+    f"{MORE} more labels",
+    "fewer labels: recall, %",
+    "",
+)
 
 
 def card_of(state: ModelState, configuration: Configuration, info: ModelInfo) -> ModelCard:
@@ -133,13 +154,18 @@ def card_of(state: ModelState, configuration: Configuration, info: ModelInfo) ->
     with written_by_graphfcl():
         accuracy = _accuracy(state)
         data = _data(lineage(entries), configuration)
+        curves = class_curves(entries)
+        classes = class_table(state, accuracy)
     if stored is not None:
         data |= stored.graph.origin()
-    recalls = accuracy.get("classes") or {}
+    names = state.parts.label_store.classes
     return ModelCard(
         info=info,
         configuration=configuration,
-        classes=tuple(_classes(state.parts.label_store, recalls)),
+        classes=tuple(
+            replace(each, earlier=_earlier(curves.get(name, ()), each.labels))
+            for name, each in zip(names, classes, strict=True)
+        ),
         accuracy={key: accuracy.get(key) for key in MEASURED},
         data=data,
         sha256=manifest.get("sha256"),
@@ -149,25 +175,51 @@ def card_of(state: ModelState, configuration: Configuration, info: ModelInfo) ->
 
 def _accuracy(state: ModelState) -> Mapping[str, Any]:
     """As it was measured last, by a change or by a pass over the graph folder since."""
-    accuracy = state.history.last_accuracy()
-    if accuracy is None:
+    accuracy, since = state.history.last_accuracy() or {}, None
+    if state.parts.calibration.stale:
         with suppress(InputError):  # a graph folder that has moved
-            if state.answering.has_answers():
-                accuracy = state.answering.answers().accuracy
-    return accuracy or {}
+            since = state.answering.answers().accuracy if state.answering.has_answers() else None
+    return {**accuracy, **(since or {})}
 
 
-def _classes(labels: LabelStore, recalls: Mapping[str, float]) -> list[ClassCard]:
-    classes = labels.class_of_column()[labels.columns]
-    validates = labels.parts == LabelRole.VALIDATION
-    taught, measured = (
-        np.bincount(classes[here & (classes >= 0)], minlength=len(labels.classes)) for here in (~validates, validates)
+def class_table(state: ModelState, accuracy: Mapping[str, Any] | None = None) -> tuple[ClassCard, ...]:
+    """Every class: labels, recall and expected gain. accuracy: by default as it was measured last."""
+    accuracy = _accuracy(state) if accuracy is None else accuracy
+    labels, recalls = state.parts.label_store, accuracy.get("classes") or {}
+    counts, few = (labels.counts(), labels.counts(validation=True)), few_shot_classes(labels)
+    gains = [None if np.isnan(gain) else round(gain, 4) for gain in expected_gains(labels, accuracy).tolist()]
+    return tuple(
+        ClassCard(labels.label(name), taught, measured, is_few, recalls.get(name), gain)
+        for name, taught, measured, is_few, gain in zip(
+            labels.classes, *(each.tolist() for each in counts), few.tolist(), gains, strict=True
+        )
     )
-    few = few_shot_classes(labels)
-    return [
-        ClassCard(labels.label(name), int(taught[place]), int(measured[place]), bool(few[place]), recalls.get(name))
-        for place, name in enumerate(labels.classes)
-    ]
+
+
+def most_gain(classes: Sequence[ClassCard]) -> ClassCard | None:
+    """The class that would gain most from more labels; None if none would gain ``LEAST_GAIN``, or it is not known."""
+    best = max(classes, key=lambda each: each.gain or 0.0)
+    return best if (best.gain or 0.0) >= LEAST_GAIN else None
+
+
+def gain_text(classes: Sequence[ClassCard]) -> str:
+    """The same in a sentence; "" if no gain can be estimated."""
+    best = most_gain(classes)
+    if best is not None and best.gain is not None:
+        recall = "not measured" if best.recall is None else f"{100 * best.recall:.1f} %"
+        return (
+            f"{best.name} would gain most from more labels: {counted(best.labels, 'label')}, recall {recall}, about "
+            f"{100 * best.gain:+.1f} points from {MORE} more."
+        )
+    if all(each.gain is None for each in classes):
+        return ""
+    return f"No class would gain {100 * LEAST_GAIN:g} point of recall from {MORE} more labels."
+
+
+def _earlier(points: Sequence[CurvePoint], labels: int) -> tuple[tuple[int, float | None], ...]:
+    """The last ``EARLIER`` numbers of labels other than the current one, each with the recall measured last with it."""
+    by_labels = {point.labels: point.recall for point in points if point.labels != labels}
+    return tuple(by_labels.items())[-EARLIER:]
 
 
 def _data(life: Sequence[Entry], configuration: Configuration) -> dict[str, Any]:
@@ -190,10 +242,6 @@ def _data_text(data: Mapping[str, Any]) -> str:
     if "digest" in data:
         parts.append(f"graph folder {data['graph_folder'] or 'whose place is not known'}, digest {data['digest']}")
     return "; ".join(parts)
-
-
-def _when(text: str) -> str:
-    return text.replace("+00:00", "Z")
 
 
 def _size(count: int) -> str:

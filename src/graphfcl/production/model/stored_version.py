@@ -26,6 +26,7 @@ from graphfcl.production.graph import ModelGraph, NodeIndex, StoredGraph, stored
 from graphfcl.production.graph.place import AS_BEFORE, FolderUse
 from graphfcl.production.labels.label_store import LabelStore
 from graphfcl.production.model.codec import PARTS, decode_answers, decode_label_store, decode_learner, label_source
+from graphfcl.production.model.label_gain import SUMS
 from graphfcl.production.model.parts import ModelParts
 from graphfcl.production.store.checks import Damaged, need, need_usable, whole_number
 from graphfcl.production.store.database import Database
@@ -96,8 +97,11 @@ def _check_accuracy(accuracy: Any) -> None:
         return
     if not isinstance(accuracy, dict) or not isinstance(accuracy.get("classes", {}), dict):
         raise Damaged("it has an accuracy that is none")
-    means = (accuracy.get("validation"), accuracy.get("leave_one_out"))
+    means, sums = (accuracy.get("validation"), accuracy.get("leave_one_out")), accuracy.get(SUMS) or {}
+    pairs = isinstance(sums, dict) and all(isinstance(pair, list) and len(pair) == 2 for pair in sums.values())
+    need(pairs, "it has an accuracy that is none")
     numbers = [*accuracy.get("classes", {}).values(), *(mean for mean in means if mean is not None)]
+    numbers += [number for pair in sums.values() for number in pair]
     fits = all(type(number) in (int, float) and -1e300 < number < 1e300 for number in numbers)
     need(fits, "it has an accuracy that is none")
 
