@@ -60,6 +60,7 @@ def test_the_way_of_a_new_user(page: Page) -> None:
     assert page.text(GUESS) == "gears", "a node without a label is predicted"
     page.wait(lambda: page.text("#card-why p").startswith("The model calls it 'gears'"), "it says why")
     row = page.wait(lambda: [each for each in page.texts("#catalogue li") if each.startswith("gears")], "it is listed")
+    assert "more labels" in page.text("#catalogue-gain")
     assert "3 labels" in row[0]
 
     page.press("\ue003")

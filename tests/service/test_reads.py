@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from graphfcl import Graph, GraphClassifier
+from graphfcl.production.model.card import gain_text
 from tests.service.conftest import HOSTILE
 from tests.service.servers import Client
 
@@ -154,3 +155,13 @@ def test_health_figures_and_openapi(shared: Client) -> None:
     paths = shared.get("/openapi.json").json["paths"]
     assert {"get", "post"} <= paths["/v1/nodes"].keys()
     assert {"post", "delete"} <= paths["/v1/labels"].keys()
+
+
+def test_classes_and_what_more_labels_would_bring(shared: Client, model: GraphClassifier) -> None:
+    answer = shared.get("/v1/classes").json
+    table = model.class_table()
+    assert [each["name"] for each in answer["classes"]] == [each.name for each in table]
+    assert [each["labels"] for each in answer["classes"]] == [each.labels + each.validation for each in table]
+    assert [each["gain"] for each in answer["classes"]] == [each.gain for each in table]
+    assert answer["say"] == gain_text(table)
+    assert shared.get(f"/v1/classes/{table[0].name}").json["gain"] == table[0].gain

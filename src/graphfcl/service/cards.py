@@ -8,9 +8,9 @@ import numpy as np
 from graphfcl.errors import InputError
 from graphfcl.graph.ids import ClassLabel
 from graphfcl.graph.interfaces import VisibleNodes
-from graphfcl.production.answers.answers import few_shot_classes
 from graphfcl.production.labelling.groups import Group
 from graphfcl.production.labelling.suggestions import Suggestion
+from graphfcl.production.model.card import gain_text
 from graphfcl.service.changes import as_sent, sessions_of
 from graphfcl.service.snapshots import Snapshot
 
@@ -166,26 +166,29 @@ def _neighbour_sentence(snapshot: Snapshot, row: int) -> str:
     return f"Of the {near.size:,} nodes next to it {labelled:,} have a label, most often {first!r} ({counts.max():,})."
 
 
-def class_cards(snapshot: Snapshot) -> list[dict[str, Any]]:
-    """Every class: labels, the version that added it (0: the fit), its recall now and before the last change."""
+def class_cards(snapshot: Snapshot) -> tuple[list[dict[str, Any]], str]:
+    """Every class, and a sentence on which would gain most from more labels.
+
+    Labels, the version that added it (0: the fit), its recall now and before the last change, and what the recall would
+    gain from more labels.
+    """
     after, before = snapshot.recalls
-    sizes = np.bincount(snapshot.labels[snapshot.labels >= 0], minlength=len(snapshot.classes)).tolist()
     sessions = sessions_of(snapshot.changes)
-    label_store, cards = snapshot.model.label_store_, []
-    few = few_shot_classes(label_store).tolist()
-    for name, labels, is_few in zip(label_store.classes, sizes, few, strict=True):
+    table, cards = snapshot.model.class_table(), []
+    for name, each in zip(snapshot.model.label_store_.classes, table, strict=True):
         card = {
-            "name": as_sent(label_store.label(name)),
-            "labels": labels,
-            "session": sessions.get(name) if is_few else 0,
+            "name": as_sent(each.name),
+            "labels": each.labels + each.validation,
+            "session": sessions.get(name) if each.few_shot else 0,
             "recall": after.get(name),
             "recall_before": before.get(name),
+            "gain": each.gain,
         }
         loss = before.get(name, 0.0) - after.get(name, 1.0)
         if loss > LOST:
             card["warning"] = f"the last change cost it {100 * loss:.0f} points of recall"
         cards.append(card)
-    return cards
+    return cards, gain_text(table)
 
 
 def prediction_columns(snapshot: Snapshot, ids: Sequence[Any]) -> dict[str, Any]:

@@ -50,15 +50,16 @@ def _model_routes(routes: APIRouter, service: Service) -> None:
 
     @routes.get("/classes")
     def classes() -> Response:
-        """All classes: labels, recall before and after the last change."""
+        """All classes: labels, recall before and after the last change, and what it would gain from more labels."""
         snapshot = service.writer.current
-        return answered({"classes": cards.class_cards(snapshot)}, snapshot.version)
+        listed, say = cards.class_cards(snapshot)
+        return answered({"classes": listed, "say": say}, snapshot.version)
 
     @routes.get("/classes/{name}")
     def one_class(name: str) -> Response:
         """One class."""
         snapshot, wanted = service.writer.current, sent_text(name)
-        for card in cards.class_cards(snapshot):
+        for card in cards.class_cards(snapshot)[0]:
             if str(card["name"]) == wanted:
                 return answered(card, snapshot.version)
         raise Problem(404, f"the model knows no class {quoted(wanted)}: /v1/classes lists them.")

@@ -1,4 +1,4 @@
-/** The catalogue of classes: labels, recall before and after the last change, rename, merge, retire. */
+/** The catalogue of classes: labels, recall before and after the last change, who would gain from labels, rename, merge, retire. */
 
 import { othersChanges, path, read } from "./api.js";
 import { change } from "./changes.js";
@@ -17,8 +17,9 @@ export function startCatalogue() {
 }
 
 export async function loadCatalogue() {
-  const { classes } = await read("/v1/classes");
+  const { classes, say } = await read("/v1/classes");
   state.classes = classes;
+  byId("catalogue-gain").textContent = say;
   draw();
   emit("classes");
 }
