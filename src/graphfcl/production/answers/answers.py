@@ -67,7 +67,7 @@ def class_probabilities(labels: LabelStore, answers: Answers) -> np.ndarray:
 
 def few_shot_classes(labels: LabelStore) -> np.ndarray:
     """(classes,) whether a class was learned after session 0."""
-    session_zero = labels.names[: labels.session_zero_columns]
+    session_zero = set(labels.names[: labels.session_zero_columns])
     return np.array([name not in session_zero for name in labels.classes], dtype=bool)
 
 

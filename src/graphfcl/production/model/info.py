@@ -114,7 +114,7 @@ def _losers(life: Sequence[Entry], now: dict[str, Any], max_loss: float) -> Sign
         if entry["what"] == "rename":
             first = {entry["to"] if name == entry["from"] else name: value for name, value in first.items()}
         recalls = (entry.get("accuracy") or {}).get("classes")
-        if recalls:  # a class that was retired starts again if it is learned once more
+        if recalls and recalls.keys() != first.keys():  # a class that was retired starts again if it is learned again
             first = {name: first.get(name, recall) for name, recall in recalls.items()}
     losses = {name: first[name] - recall for name, recall in now.get("classes", {}).items()}
     losers = sorted((name for name, loss in losses.items() if loss > max_loss), key=lambda name: -losses[name])
