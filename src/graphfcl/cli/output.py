@@ -106,11 +106,14 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, number
     from rich.table import Table
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for column in columns:
+    cells = [[printable(str(cell)) for cell in row] for row in rows]
+    for place, column in enumerate(columns):
         right = column in numbers
-        table.add_column(printable(column), justify="right" if right else "left", no_wrap=right, overflow="fold")
-    for row in rows:
-        table.add_row(*(printable(str(cell)) for cell in row))
+        # In a narrow terminal a heading is wrapped; a number is not.
+        width = max((len(word) for row in cells for word in row[place].split()), default=0) if right else None
+        table.add_column(printable(column), justify="right" if right else "left", min_width=width, overflow="fold")
+    for row in cells:
+        table.add_row(*row)
     # Cells are printed verbatim: a class may be called "[draft]".
     console = Console(markup=False, emoji=False, highlight=False)
     if not console.is_terminal:  # a file or a pipe has no width to fit into
