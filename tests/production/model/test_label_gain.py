@@ -13,7 +13,7 @@ from graphfcl.production.model.card import ClassCard, gain_text, most_gain
 from graphfcl.production.model.label_gain import MORE, PRIOR, SUMS, expected_gains, exponent, observed_sums
 from tests.production.models import copy_of, members
 
-PRIORS = {"few_shot": 0.1, "session_zero": 0.01}
+PRIORS = {"few_shot": 0.06, "session_zero": 0.005}
 
 
 def random_labels(random: np.random.Generator) -> LabelStore:
@@ -45,7 +45,7 @@ def test_gains_are_those_of_a_plain_loop(seed: int) -> None:
     random = np.random.default_rng(seed)
     labels = random_labels(random)
     accuracy = {**random_recalls(labels, random), SUMS: {"few_shot": [30.0, 80.0]}}
-    powers = {"few_shot": (100 * 0.1 + 30) / (100 + 80), "session_zero": 0.01}
+    powers = {"few_shot": (100 * 0.06 + 30) / (100 + 80), "session_zero": 0.005}
     gains = expected_gains(labels, accuracy)
     for name, gain in zip(labels.classes, gains.tolist(), strict=True):
         count, kind, nodes, error = figures(labels, accuracy, name)
