@@ -6,7 +6,7 @@ import pytest
 
 from graphfcl.cli.output import print_table
 
-COLUMNS = ("class", "labels", "validation nodes", "recall, %", "10 more labels", "fewer labels: recall, %", "")
+COLUMNS = ("class", "labels", "validation nodes", "recall, %", "10 more labels", "earlier labels: recall, %", "")
 ROWS = [
     ("gardening", "1,362", "90", "97.8", "+0.0", "", ""),
     ("bicycles", "20", "0", "not measured", "+11.7", "3: 0.0, 8: 62.5", "few-shot"),

@@ -95,7 +95,7 @@ def test_the_sentence() -> None:
     cards = [card("a", 0.02), card("b", 0.113), card("c", None)]
     assert most_gain(cards) is cards[1]
     assert gain_text(cards) == (
-        "b would gain most from more labels: 5 labels, recall 50.0 %, about +11.3 points from 10 more."
+        "'b' would gain most from more labels: 5 labels, recall 50.0 %, about +11.3 points from 10 more."
     )
     assert "recall not measured" in gain_text([card("a", 0.2, recall=None)])
     assert gain_text([card("a", 0.009), card("b", None)]).startswith("No class would gain 1 point")

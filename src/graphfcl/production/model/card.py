@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from graphfcl.errors import InputError, counted
+from graphfcl.errors import InputError, counted, quoted
 from graphfcl.graph.ids import ClassLabel
 from graphfcl.production.answers.answers import few_shot_classes
 from graphfcl.production.labels.class_curves import CurvePoint, class_curves
@@ -37,7 +37,7 @@ class ClassCard:
     few_shot: bool
     recall: float | None
     gain: float | None
-    earlier: tuple[tuple[int, float | None], ...] = ()
+    earlier: tuple[tuple[int, float], ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         values = asdict(self)
@@ -141,7 +141,7 @@ CLASS_COLUMNS = (
     "validation nodes",
     "recall, %",
     f"{MORE} more labels",
-    "fewer labels: recall, %",
+    "earlier labels: recall, %",
     "",
 )
 
@@ -208,17 +208,17 @@ def gain_text(classes: Sequence[ClassCard]) -> str:
     if best is not None and best.gain is not None:
         recall = "not measured" if best.recall is None else f"{100 * best.recall:.1f} %"
         return (
-            f"{best.name} would gain most from more labels: {counted(best.labels, 'label')}, recall {recall}, about "
-            f"{100 * best.gain:+.1f} points from {MORE} more."
+            f"{quoted(str(best.name))} would gain most from more labels: {counted(best.labels, 'label')}, "
+            f"recall {recall}, about {100 * best.gain:+.1f} points from {MORE} more."
         )
     if all(each.gain is None for each in classes):
         return ""
     return f"No class would gain {100 * LEAST_GAIN:g} point of recall from {MORE} more labels."
 
 
-def _earlier(points: Sequence[CurvePoint], labels: int) -> tuple[tuple[int, float | None], ...]:
+def _earlier(points: Sequence[CurvePoint], labels: int) -> tuple[tuple[int, float], ...]:
     """The last ``EARLIER`` numbers of labels other than the current one, each with the recall measured last with it."""
-    by_labels = {point.labels: point.recall for point in points if point.labels != labels}
+    by_labels = {each.labels: each.recall for each in points if each.labels != labels and each.recall is not None}
     return tuple(by_labels.items())[-EARLIER:]
 
 
