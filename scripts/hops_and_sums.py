@@ -16,7 +16,7 @@ import torch
 
 from graphfcl.graph.folder import GraphFolder
 from graphfcl.graph.folder.visible import VisibleFolder
-from graphfcl.methods.anchor.frame import Anchors
+from graphfcl.methods.anchor.class_sums import Anchors
 from graphfcl.methods.blocks.folder_tables import FolderTables
 from graphfcl.runtime.memory import parse_bytes
 from graphfcl.runtime.resources import Resources

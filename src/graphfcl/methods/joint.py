@@ -27,9 +27,9 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import nn
 
 from graphfcl.graph.interfaces import VisibleNodes
-from graphfcl.methods.anchor.head import retrained_head
 from graphfcl.methods.anchor.learner import Anchor
 from graphfcl.methods.anchor.settings import AnchorSettings
 from graphfcl.methods.blocks import NodeTables
@@ -38,8 +38,8 @@ from graphfcl.methods.settings import Count, Positive
 from graphfcl.methods.shared.class_statistics import RidgeSums, counts_with, in_parts
 from graphfcl.methods.shared.memories import ReplayMemory, pool_among_supports
 from graphfcl.methods.shared.parts import Part
-from graphfcl.methods.shared.supervised_training import head_training
-from graphfcl.methods.shared.training_state import copy_weights
+from graphfcl.methods.shared.supervised_training import class_balanced, cross_entropies, head_training
+from graphfcl.methods.shared.training_state import check_finite, copy_weights, make_adam
 from graphfcl.methods.shared.untrained_features import unit_rows
 from graphfcl.nn import Encoder, GraphInputs, Linear, tensor_of
 from graphfcl.stream.sessions import BaseSession, Session
@@ -139,8 +139,18 @@ class Joint(Anchor):
         return encoder
 
     def _train_head(self, vectors: torch.Tensor, columns: torch.Tensor) -> torch.Tensor:
-        start = torch.zeros(len(self.classes_), vectors.shape[1], device=self.device)
-        return retrained_head(start, (vectors, columns), self.settings.joint_steps, self.settings.joint_rate)
+        """(C, D) in 16 bits: a softmax head on vectors, full batch, every class counting the same."""
+        weight = nn.Parameter(torch.zeros(len(self.classes_), vectors.shape[1], device=self.device))
+        loss, points = class_balanced(cross_entropies), vectors.float()
+        optimiser = make_adam([weight], self.settings.joint_rate, 0.0)
+        with torch.enable_grad():
+            for step in range(self.settings.joint_steps):
+                optimiser.zero_grad(set_to_none=True)
+                value = loss(points @ weight.T, columns)
+                value.backward()
+                optimiser.step()
+                check_finite(value, "head", step)
+        return weight.detach().half()
 
     def _solve_ridge(self, vectors: torch.Tensor, columns: torch.Tensor) -> torch.Tensor:
         empty = RidgeSums.empty(vectors.shape[1], self.device)

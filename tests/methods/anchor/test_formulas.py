@@ -10,7 +10,8 @@ from scipy import sparse
 
 from graphfcl import VisibleGraph
 from graphfcl.methods.anchor import AnchorSettings
-from graphfcl.methods.anchor.frame import Anchors, directions_of, gram, times_upper, whitening
+from graphfcl.methods.anchor.class_sums import Anchors, Metric, directions_of
+from graphfcl.methods.anchor.frame import gram, times_upper, whitening
 from graphfcl.methods.anchor.settings import Neighbourhood
 from graphfcl.methods.shared.untrained_features import symmetric, unit_rows
 from tests.methods.anchor.whole_rounds import posteriors
@@ -33,14 +34,17 @@ def test_products_in_tiles_are_whole_products(size: int, monkeypatch: pytest.Mon
 
 def test_the_whitening_is_that_of_a_loop() -> None:
     values, labels = points()
-    middle, root = whitening(values, labels, 4, 0.3)
+    labels[labels == 3] = torch.arange(15) % 2  # classes of several sizes, and one without a point
+    frame = whitening(values, labels, 4, 0.3)
+    middle, root = frame["middle"], frame["whitening"]
     within = np.zeros((5, 5))
     means = []
-    for c in range(4):
+    for c in range(3):
         own = values[labels == c].double().numpy()
         means.append(own.mean(axis=0))
         for row in own:
-            within += np.outer(row - means[-1], row - means[-1]) / (len(own) - 1) / 4
+            within += np.outer(row - means[-1], row - means[-1]) / (60 - 3)
+    assert float(frame["shift"]) == pytest.approx(0.3 * np.trace(within) / 5)
     within += 0.3 * np.trace(within) / 5 * np.eye(5)
     np.testing.assert_allclose(root @ root.T, np.linalg.inv(within), rtol=1e-4)
     assert not root.tril(-1).any()
@@ -183,7 +187,8 @@ def test_a_mean_of_few_is_corrected_for_its_noise() -> None:
             drawn = drawn / drawn.norm(dim=1, keepdim=True)
             mean = drawn.double().mean(dim=0, keepdim=True)
             settings = AnchorSettings(length_prior=0.0)
-            direction = directions_of(mean, torch.tensor([float(count)], dtype=torch.float64), settings)
+            weight = torch.tensor([float(count)], dtype=torch.float64)
+            direction = directions_of(mean, weight, Metric(None, 1.0, 1.0), settings)
             actual.append(float(mean.norm() / direction.norm()))
         lengths.append(np.mean(actual))
     assert lengths[0] == pytest.approx(lengths[1], rel=0.03)

@@ -19,8 +19,9 @@ from graphfcl import (
     make_stream,
 )
 from graphfcl.methods.anchor import choosing
-from graphfcl.methods.anchor.frame import Blocks, class_sums
-from graphfcl.methods.anchor.head import shared_out
+from graphfcl.methods.anchor.class_sums import class_sums
+from graphfcl.methods.anchor.frame import Blocks
+from graphfcl.methods.anchor.rounds import answers, ridge_tensors
 from graphfcl.methods.shared.untrained_features import (
     WIDEST,
     around_rows,
@@ -65,19 +66,21 @@ def test_sessions_one_by_one_in_any_order_or_at_once_give_the_same_state() -> No
             for place in order:
                 part = sessions[place]
                 open_learner.learn(Session(place, (), part.supports, part.support_labels, visible, "open"))
-        results.append((open_learner.knowledge.anchors.sums, open_learner.scores(visible, visible.nodes)))
-    for sums, scores in results[1:]:
+        anchors = open_learner.knowledge.anchors
+        results.append((anchors.sums, anchors.products, open_learner.scores(visible, visible.nodes)))
+    for sums, products, scores in results[1:]:
         np.testing.assert_allclose(sums, results[0][0], rtol=1e-6)
-        np.testing.assert_allclose(scores, results[0][1], rtol=1e-5, atol=1e-5)
-    assert results[0][0].dtype == torch.float64
+        np.testing.assert_allclose(products, results[0][1], rtol=1e-6, atol=1e-9)
+        np.testing.assert_allclose(scores, results[0][2], rtol=1e-5, atol=1e-5)
+    assert results[0][0].dtype == results[0][1].dtype == torch.float64
+    assert results[0][1].abs().max() > 0.01
 
 
 def test_no_node_is_stored(learner: Anchor) -> None:
     stored = learner.stored()
     assert stored["nodes"] == stored["features"] == 0
     state = learner.state()
-    whole = [name for name, tensor in state.tensors.items() if tensor.dtype == torch.int64]
-    assert set(whole) <= {"head.counts"}, "how many labels each class has, which names no node"
+    assert not [name for name, tensor in state.tensors.items() if tensor.dtype == torch.int64], "numbers of nodes"
     counted = sum(tensor.nbytes for name, tensor in state.tensors.items() if name != "generator")
     assert sum(stored.values()) == pytest.approx(counted, rel=0.01)
 
@@ -116,7 +119,8 @@ def test_an_explanation_adds_up(learner: Anchor) -> None:
     table = torch.from_numpy(learner.embeddings(visible))
     known = learner.knowledge
     posterior, directions = posteriors(known.anchors, table, visible.loaded(), known.neighbourhood, learner.settings)
-    answer = shared_out(posterior, table, learner.knowledge.head, learner.settings.head_share)
+    tensors = ridge_tensors(known.anchors, learner.settings)
+    answer = answers(posterior, table.float() @ tensors["by sums"].T, tensors)
     for node in stream.base.validation[:5].tolist():
         actual = learner.explain(visible, node, top=10_000)
         assert actual is not None
@@ -124,8 +128,8 @@ def test_an_explanation_adds_up(learner: Anchor) -> None:
         assert p >= q
         row = int(visible.rows(np.array([node]))[0])
         difference = float(learner.settings.temperature * table[row].float() @ (directions[first] - directions[second]))
-        by_head = torch.log(answer[row].clamp(min=1e-12) / posterior[row].clamp(min=1e-12))
-        difference += float(by_head[first] - by_head[second])
+        by_ridge = torch.log(answer[row].clamp(min=1e-12) / posterior[row].clamp(min=1e-12))
+        difference += float(by_ridge[first] - by_ridge[second])
         assert p == pytest.approx(float(answer[row].max()))
         assert sum(actual.blocks.values()) == pytest.approx(difference, rel=0.01, abs=0.05)
         named = {column for column, _ in actual.features}
@@ -197,22 +201,27 @@ def test_a_learner_that_was_saved_and_loaded_is_the_same_to_the_last_digit(learn
     np.testing.assert_array_equal(again.scores(visible, visible.nodes), learner.scores(visible, visible.nodes))
 
 
-def test_the_same_labels_again_give_the_same_head(learner: Anchor) -> None:
-    """As unlearning and merging do it in production: sums and head are made again from labelled nodes."""
-    stream = stream_of()
-    base, none = stream.base, np.zeros(0, dtype=np.int64)
-    fresh = find_method("anchor").make(QUICK, seed=0)
-    assert isinstance(fresh, Anchor)
-    fresh.load_state(learner.state())
-    half = (base.train[::2], base.train_labels[::2])
-    fresh.restate(base.visible_graph, half, (none, none))
-    other = fresh.knowledge.head
-    assert not torch.equal(other, learner.knowledge.head)
-    fresh.restate(base.visible_graph, (base.train, base.train_labels), (none, none))
-    np.testing.assert_array_equal(fresh.knowledge.head, learner.knowledge.head)
-    fresh.knowledge.head = other
-    fresh.restate(stream.visible_graph(1), (base.train, base.train_labels), (none, none))
-    assert torch.equal(fresh.knowledge.head, other)  # the same labels on a larger graph do not train it
+def test_the_same_labels_again_give_the_same_sums() -> None:
+    """As unlearning and merging do it in production: sums and products are made again from labelled nodes."""
+    stream = stream_of(track="open")
+    base, visible = stream.base, stream.base.visible_graph
+    learner = find_method("anchor").make(QUICK, seed=0)
+    assert isinstance(learner, Anchor)
+    learner.fit(base)
+    for number in (1, 2, 3):
+        session = stream.session(number)
+        learner.learn(Session(number, session.new_classes, session.supports, session.support_labels, visible, "open"))
+    before, scores = learner.knowledge.anchors, learner.scores(visible, visible.nodes)
+    parts = [stream.session(number) for number in (1, 2, 3)]
+    supports = tuple(np.concatenate([getattr(each, name) for each in parts]) for name in ("supports", "support_labels"))
+    train = (base.train, base.train_labels)
+    learner.restate(visible, train, (supports[0][:-1], supports[1][:-1]))
+    assert not torch.allclose(learner.knowledge.anchors.products, before.products, rtol=0, atol=1e-6)
+    learner.restate(visible, train, (supports[0], supports[1]))
+    after = learner.knowledge.anchors
+    np.testing.assert_allclose(after.sums, before.sums, atol=1e-6)
+    np.testing.assert_allclose(after.products, before.products, atol=1e-6)
+    np.testing.assert_allclose(learner.scores(visible, visible.nodes), scores, atol=1e-4)
 
 
 def test_an_explanation_of_a_new_class_against_one_of_session_0_adds_up() -> None:
@@ -227,7 +236,8 @@ def test_an_explanation_of_a_new_class_against_one_of_session_0_adds_up() -> Non
     table = torch.from_numpy(made.embeddings(visible))
     known = made.knowledge
     posterior, directions = posteriors(known.anchors, table, visible.loaded(), known.neighbourhood, made.settings)
-    answer = shared_out(posterior, table, made.knowledge.head, made.settings.head_share)
+    tensors = ridge_tensors(known.anchors, made.settings)
+    answer = answers(posterior, table.float() @ tensors["by sums"].T, tensors)
     first, second = answer.topk(2, dim=1).indices.T
     mixed = np.flatnonzero(((first < many) != (second < many)).numpy())[:4]
     assert mixed.size
@@ -235,11 +245,10 @@ def test_an_explanation_of_a_new_class_against_one_of_session_0_adds_up() -> Non
         actual = made.explain(visible, int(visible.nodes[row]))
         assert actual is not None
         (a, _), (b, _) = actual.classes[:2]
-        by_head = torch.log(answer[row] / posterior[row])
+        by_ridge = torch.log(answer[row] / posterior[row])
         logits = float(made.settings.temperature * table[row].float() @ (directions[a] - directions[b]))
-        assert sum(actual.blocks.values()) == pytest.approx(logits + float(by_head[a] - by_head[b]), rel=0.01, abs=0.05)
-        new = a if a >= many else b
-        assert by_head[new] == 0
+        expected = logits + float(by_ridge[a] - by_ridge[b])
+        assert sum(actual.blocks.values()) == pytest.approx(expected, rel=0.01, abs=0.05)
 
 
 def test_one_candidate_or_no_pseudo_novel_class_leaves_nothing_to_choose() -> None:

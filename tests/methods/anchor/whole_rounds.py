@@ -6,7 +6,7 @@ import numpy as np
 import torch
 
 from graphfcl import VisibleGraph
-from graphfcl.methods.anchor.frame import Anchors
+from graphfcl.methods.anchor.class_sums import Anchors
 from graphfcl.methods.anchor.rounds import run_rounds
 from graphfcl.methods.anchor.settings import Neighbourhood
 from graphfcl.methods.blocks.resident import ResidentTables

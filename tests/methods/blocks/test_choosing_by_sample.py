@@ -11,7 +11,7 @@ import torch
 from graphfcl import Graph, Progress, Resources, VisibleGraph, find_method
 from graphfcl.methods.anchor import AnchorSettings, choosing
 from graphfcl.methods.anchor.choosing import directions_by_sample, trial_columns
-from graphfcl.methods.anchor.frame import Anchors
+from graphfcl.methods.anchor.class_sums import Anchors
 from graphfcl.methods.anchor.rounds import with_neighbours
 from graphfcl.methods.anchor.settings import Neighbourhood
 from graphfcl.methods.blocks import RowBlock, open_tables
@@ -26,7 +26,6 @@ CANDIDATES = ((2.0, 2, 0.7, 3, 0.0), (2.0, 2, 0.3, 2, 0.5), (2.0, 3, 0.9, 5, 0.0
 CHANGES: dict[str, Any] = {
     "rank": 24,
     "encoder_input": "none",
-    "head_share": 0.0,
     "whole_up_to": 0,
     "candidates": CANDIDATES,
 }
@@ -125,35 +124,54 @@ def plain_score(
     )
     nodes, labels = validation.train
     groups = [vectors[nodes[labels == known]] for known in range(validation.known_count)]
-    within = np.mean([np.cov(group.T) for group in groups], axis=0)
-    within += 0.3 * np.trace(within) / len(within) * np.eye(len(within))
+    centred = np.concatenate([group - group.mean(axis=0) for group in groups])
+    within = centred.T @ centred / (len(centred) - len(groups))
+    shift = 0.5 * np.trace(within) / len(within)
+    within += shift * np.eye(len(within))
     middle = np.mean([group.mean(axis=0) for group in groups], axis=0)
-    points = unit((vectors - middle) @ np.linalg.inv(np.linalg.cholesky(within)).T)
+    turn = np.linalg.inv(np.linalg.cholesky(within)).T
+    points = unit((vectors - middle) @ turn)
     actual = []
     for supports in validation.supports[:3]:
         members = [points[nodes[labels == known]] for known in range(validation.known_count)]
         members += [points[row[row >= 0]] for row in supports]
-        logits = 30 * points @ moved(members, points[sample], len(points) / len(sample)).T
+        metric = metric_of(members, validation.known_count, shift * turn.T @ turn)
+        logits = 30 * points @ moved(members, points[sample], len(points) / len(sample), metric).T
         posterior = listened(adjacency, hop, logits, how)
         actual.append(validation.score_of(posterior.argmax(axis=1)[validation.queries[0]]))
     return float(np.mean(actual))
 
 
-def moved(members: list[np.ndarray], sample: np.ndarray, each: float) -> np.ndarray:
-    """Means over their lengths after two rounds."""
+def metric_of(members: list[np.ndarray], many: int, added: np.ndarray) -> tuple[np.ndarray, float]:
+    """(D, D) A and q. members: of each class. added: E."""
+    centred = [each - each.mean(axis=0) for each in members]
+    first, later = np.concatenate(centred[:many]), np.concatenate(centred[many:])
+    degrees = len(later) - len(members) + many
+    variance = (first**2).sum() / (len(first) - many)
+    scale = (len(added) - np.trace(added)) / variance
+    share = (1 - many / len(members)) * degrees / (degrees + 20)
+    inverse = np.linalg.inv((1 - share) * np.eye(len(added)) + share * (scale * later.T @ later / degrees + added))
+    means = np.concatenate([np.tile(each.mean(axis=0), (len(each), 1)) for each in members[:many]])
+    within = (len(added) - np.trace(inverse @ added)) / scale
+    return inverse, within + float(np.einsum("ij,jk,ik->i", means, inverse, means).mean())
+
+
+def moved(members: list[np.ndarray], sample: np.ndarray, each: float, metric: tuple[np.ndarray, float]) -> np.ndarray:
+    """Directions after two rounds."""
     sums, counts = np.stack([each.sum(axis=0) for each in members]), np.array([len(each) for each in members], float)
-    actual = directions(sums / counts[:, None], counts)
+    actual = directions(sums / counts[:, None], counts, *metric)
     for _ in range(2):
         posterior = softmax(30 * sample @ actual.T)
         weights = counts + each * posterior.sum(axis=0)
-        actual = directions((sums + each * posterior.T @ sample) / weights[:, None], weights)
+        actual = directions((sums + each * posterior.T @ sample) / weights[:, None], weights, *metric)
     return actual
 
 
-def directions(means: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    squares = np.clip(((means**2).sum(axis=1) - 1 / weights) / np.maximum(1 - 1 / weights, 0.3), 0, 1)
+def directions(means: np.ndarray, weights: np.ndarray, inverse: np.ndarray, length: float) -> np.ndarray:
+    squares = np.einsum("ij,jk,ik->i", means, inverse, means)
+    squares = np.clip((squares - length / weights) / np.maximum(1 - 1 / weights, 0.3), 0, length)
     usual = squares[weights >= 20].mean()
-    return means / np.sqrt((weights * squares + 20 * usual) / (weights + 20))[:, None]
+    return means @ inverse / np.sqrt(length * (weights * squares + 20 * usual) / (weights + 20))[:, None]
 
 
 def listened(adjacency: np.ndarray, hop: np.ndarray, logits: np.ndarray, how: Neighbourhood) -> np.ndarray:

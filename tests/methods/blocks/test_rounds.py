@@ -7,7 +7,8 @@ import pytest
 import torch
 
 from graphfcl.methods.anchor import AnchorSettings
-from graphfcl.methods.anchor.frame import Anchors, Blocks
+from graphfcl.methods.anchor.class_sums import Anchors
+from graphfcl.methods.anchor.frame import Blocks
 from graphfcl.methods.anchor.rounds import run_rounds
 from graphfcl.methods.anchor.settings import Neighbourhood
 from graphfcl.methods.blocks import NodeTables, RowBlock, Table, open_tables

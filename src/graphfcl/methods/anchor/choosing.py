@@ -21,16 +21,8 @@ from functools import cached_property
 import numpy as np
 import torch
 
-from graphfcl.methods.anchor.frame import (
-    Anchors,
-    Blocks,
-    directions_of,
-    joined,
-    logits_of,
-    points,
-    points_of_block,
-    whitening,
-)
+from graphfcl.methods.anchor.class_sums import Anchors, Shrinkage, directions_of, logits_of
+from graphfcl.methods.anchor.frame import Blocks, joined, points, points_of_block, whitening
 from graphfcl.methods.anchor.hop_encoder import HOPS
 from graphfcl.methods.anchor.rounds import run_rounds, with_neighbours
 from graphfcl.methods.anchor.settings import AnchorSettings, Neighbourhood
@@ -113,8 +105,9 @@ class _Trials:
                 blocks, hops_before = plan(hops), hops
                 centres = blocks.centres()
             blocks = replace(blocks, weights=(settings.raw_weight, weight))
-            x = blocks.vectors(blocks.frame(centres, train, count, settings.shrinkage))
-            anchors = Anchors.of(self.tables, x, train, count)
+            frame = blocks.frame(centres, train, count, settings.shrinkage)
+            x = blocks.vectors(frame)
+            anchors = Anchors.of(self.tables, x, train, count, Shrinkage.of(count, frame, settings))
             for place in places:
                 yield [place], [self._score(x, anchors, candidates[place])]
             x.remove()
@@ -155,7 +148,7 @@ class _SampledTrials(_Trials):
 
 @dataclass(frozen=True, eq=False)
 class Draws:
-    """directions: (draws, C, D) μ_c/ℓ_c. counts: (draws, C) labels of each class."""
+    """directions: (draws, C, D) Aμ_c/(ℓ_c √q). counts: (draws, C) labels of each class."""
 
     directions: torch.Tensor
     counts: torch.Tensor
@@ -194,6 +187,7 @@ class _SampledTrial(_Trials):
             arrays={"train": nodes, "labels": labels, "queries": queries, "classes": classes, **drawn},
             candidates=[list(each) for each in candidates],
             settings=[settings.raw_weight, settings.shrinkage, settings.temperature, settings.length_prior],
+            covariance=[settings.covariance_prior, settings.covariance_columns],
             sample=[settings.rounds, self.seed, SAMPLE],
         )
         return stored["scores"].tolist()
@@ -221,13 +215,12 @@ class _SampledTrial(_Trials):
         return points(joined(blocks.split(rows), frame, blocks.weights), frame, blocks.kind)
 
     def _frame(self, blocks: Blocks) -> Tensors:
-        """Centres by the sample; middle and R by the nodes of known classes."""
+        """Centres by the sample; middle, R and ρ̄ by the nodes of known classes."""
         labels = tensor_of(self.validation.train[1], self.tables.device)
         parts = blocks.split(self._rows.sample)
         frame = {f"centre.{place}": part.double().mean(dim=0).float() for place, part in enumerate(parts)}
         vectors = joined(blocks.split(self._rows.train), frame, blocks.weights).to(TYPES[blocks.kind])
-        middle, root = whitening(vectors, labels, self.validation.known_count, self.settings.shrinkage)
-        return {**frame, "middle": middle, "whitening": root}
+        return {**frame, **whitening(vectors, labels, self.validation.known_count, self.settings.shrinkage)}
 
     def _draws(self, blocks: Blocks, frame: Tensors) -> Draws:
         """The directions with which the rounds over the sample end, for each draw."""
@@ -236,7 +229,9 @@ class _SampledTrial(_Trials):
             self._points(rows, blocks, frame) for rows in (self._rows.train, self._rows.supports, self._rows.sample)
         )
         labels, known_count = tensor_of(self.validation.train[1], device), self.validation.known_count
-        base, each = Anchors.empty().plus(of_train, labels, known_count), self.tables.node_count / len(of_sample)
+        shrinkage = Shrinkage.of(known_count, frame, self.settings)
+        base = Anchors.empty(shrinkage).plus(of_train, labels, known_count)
+        each = self.tables.node_count / len(of_sample)
         directions, counts = [], []
         for number in range(_draw_count(self.validation)):
             *_, last = self.validation.only(number).sessions()
@@ -261,13 +256,16 @@ class _SampledTrial(_Trials):
 
 
 def directions_by_sample(anchors: Anchors, sample: torch.Tensor, each: float, settings: AnchorSettings) -> torch.Tensor:
-    """(C, D) μ_c/ℓ_c after rounds over some nodes without neighbours. each: nodes that one of the (m, D) counts for."""
+    """(C, D) directions after rounds over some nodes without neighbours.
+
+    each: nodes that one of the (m, D) sampled ones counts for.
+    """
     directions, wide = anchors.directions(settings), sample.float()
     for _ in range(settings.rounds):
-        posterior = anchors.probabilities(wide, directions, settings.temperature)
+        posterior = torch.softmax(logits_of(wide, directions, anchors.counts, settings.temperature), dim=1)
         weights = anchors.counts + each * posterior.sum(dim=0).double() * (anchors.counts > 0)
         means = (anchors.sums + each * (posterior.T @ wide).double()) / weights.clamp(min=1e-6)[:, None]
-        directions = directions_of(means, weights, settings)
+        directions = directions_of(means, weights, anchors.metric, settings)
     return directions
 
 

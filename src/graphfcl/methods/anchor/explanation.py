@@ -1,9 +1,9 @@
 """Why ANCHOR answered what it did: the classes in competition, and which blocks, features and neighbours decided.
 
-T x·(μ_a/ℓ_a − μ_b/ℓ_b), the difference of the logits of the two likeliest classes a and b, is linear in f(v), and
-every block of f is linear in features once its length is known. So the difference is a sum over blocks; that of the
-first block a sum over the node's features, that of the second a sum over the nodes around. What the head of session 0
-makes of it, in log-probabilities, is added as one number.
+T x·(d_a − d_b), the difference of the logits of the two likeliest classes a and b with directions d, is linear in f(v),
+and every block of f is linear in features once its length is known. So the difference is a sum over blocks; that of the
+first block a sum over the node's features, that of the second a sum over the nodes around. What ridge regression makes
+of it, in log-probabilities, is added as one number.
 """
 
 from dataclasses import dataclass
@@ -15,13 +15,12 @@ from scipy import sparse
 
 from graphfcl.graph import VisibleGraph
 from graphfcl.methods.anchor.frame import joined
-from graphfcl.methods.anchor.head import shared_out
-from graphfcl.methods.anchor.rounds import Rounds
+from graphfcl.methods.anchor.rounds import Rounds, answers, ridge_tensors
 from graphfcl.methods.anchor.storage import AnchorKnowledge
 from graphfcl.methods.blocks import NodeTables
 from graphfcl.methods.learner import Explanation
 
-BLOCKS = ("own features", "features around", "encoder", "trained head")
+BLOCKS = ("own features", "features around", "encoder", "ridge")
 
 Numbered = tuple[tuple[int, float], ...]
 
@@ -59,9 +58,8 @@ class Evidence:
         """Explain the answer for the node."""
         here = self.table_rows(np.array([self.row]))
         posterior = self.rounds.posteriors_at(here)
-        answer = shared_out(
-            posterior, self.rounds.x.rows_at(here), self.knowledge.head, self.knowledge.settings.head_share
-        )[0]
+        tensors = ridge_tensors(self.knowledge.anchors, self.knowledge.settings)
+        answer = answers(posterior, self.rounds.x.rows_at(here).float() @ tensors["by sums"].T, tensors)[0]
         order = answer.argsort(descending=True)[: max(2, min(top, len(answer)))].tolist()
         first, second = order[0], order[1] if len(order) > 1 else order[0]
 
@@ -71,8 +69,8 @@ class Evidence:
         towards = frame["whitening"] @ (self.rounds.directions[first] - self.rounds.directions[second])
         towards = towards * self.knowledge.settings.temperature / length
         sizes = [block.shape[1] for block in blocks]
-        by_head = torch.log(answer.clamp(min=1e-12)) - torch.log(posterior[0].clamp(min=1e-12))
-        parts = [*(part.sum() for part in (centred * towards).split(sizes)), by_head[first] - by_head[second]]
+        by_ridge = torch.log(answer.clamp(min=1e-12)) - torch.log(posterior[0].clamp(min=1e-12))
+        parts = [*(part.sum() for part in (centred * towards).split(sizes)), by_ridge[first] - by_ridge[second]]
         scaled = [
             towards.split(sizes)[place] * weights[place] / (blocks[place][0] - frame[f"centre.{place}"]).norm()
             for place in range(2)

@@ -1,4 +1,4 @@
-"""From features to x(v): the blocks of f(v), their centres, the whitening; and class sums of x with their means.
+"""From features to x(v): the blocks of f(v), their centres, and the whitening.
 
 A node's blocks are XB, Â…ÂXB and Z side by side. Every formula here is a function of some rows; tables call it for
 blocks of rows (``methods/blocks``).
@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from graphfcl.graph.interfaces import VisibleNodes
-from graphfcl.methods.anchor.settings import AnchorSettings
+from graphfcl.methods.anchor.class_sums import CHUNK, class_sums
 from graphfcl.methods.blocks import NodeTables, RowBlock, Table
 from graphfcl.methods.blocks.interface import ROWS, TYPES, RowMap
 from graphfcl.methods.learner import Labelled, Tensors
@@ -19,9 +19,7 @@ from graphfcl.methods.shared.untrained_features import unit_rows
 
 FRAME = ("centre.0", "centre.1", "centre.2", "middle", "whitening")
 LARGEST = 1e4  # entry of a root, so that 16 bits hold it
-CHUNK = 16_384  # rows that are turned from 16 into 32 bits at a time
 TILE = 256  # columns of products that are computed at a time where half of them is known
-MIN_LABELS_FOR_LENGTH = 20  # from so many on a class tells how long means are
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,12 +56,12 @@ class Blocks:
         return {f"centre.{place}": centre for place, centre in enumerate(parts)}
 
     def frame(self, centres: Tensors, labelled: Labelled, count: int, shrinkage: float) -> Tensors:
-        """Centres of the blocks, the mean of class means, and R."""
+        """Centres of the blocks, the mean of class means, R and ρ̄."""
         read, values = {"blocks": self.table, "labels": self.tables.labels(labelled)}, self.values
         sums = self.tables.sums("class-sums", _class_sums, tables=read, tensors=centres, count=count, **values)
         within = self.tables.sums("within", _spread, tables=read, tensors={**centres, **sums}, **values)["within"]
         middle = mean_of_means(sums["sums"], sums["counts"])
-        return {**centres, "middle": middle, "whitening": root_of(within, shrinkage)}
+        return {**centres, "middle": middle, **root_of(within, shrinkage)}
 
     def mapped(
         self, phase: str, function: RowMap, columns: int, frame: Tensors, more: Tensors | None = None, **options: Any
@@ -131,35 +129,20 @@ def _spread(block: RowBlock) -> Tensors:
     return {"within": spread(*_labelled(block), block.tensors["sums"], block.tensors["counts"])}
 
 
-def _anchor_sums(block: RowBlock) -> Tensors:
-    sums, counts = class_sums(*block.labelled("x"), block.values["count"])
-    return {"sums": sums, "counts": counts}
-
-
 # Closed forms
 
 
-def class_sums(points: torch.Tensor, labels: torch.Tensor, count: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """(count, D) sums in 64 bits and (count,) numbers of points."""
-    sums = torch.zeros(count, points.shape[1], dtype=torch.float64, device=points.device)
-    for start in range(0, len(points), CHUNK):
-        part = slice(start, start + CHUNK)
-        sums.index_add_(0, labels[part], points[part].double())
-    return sums, torch.bincount(labels, minlength=count).double()
+def whitening(points: torch.Tensor, labels: torch.Tensor, count: int, shrinkage: float) -> Tensors:
+    """(D,) the mean of class means m, ρ̄ and (D, D) R, upper triangular: R Rᵀ = Ŝ⁻¹, Ŝ = S_w + ρ̄ I, ρ̄ = ρ tr(S_w)/D.
 
-
-def whitening(
-    points: torch.Tensor, labels: torch.Tensor, count: int, shrinkage: float
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """(D,) the mean of class means m and (D, D) R, upper triangular, with R Rᵀ = Ŝ⁻¹, Ŝ = S_w + ρ tr(S_w)/D · I.
-
-    S_w = (1/C) Σ_c Σ_{v∈c} (f_v − μ_c)(f_v − μ_c)ᵀ / (n_c − 1). (f − m) R has covariance I, as (f − m) Ŝ^(−1/2) has.
-    The two differ by a rotation, which changes no angle, and R comes from one Cholesky decomposition. If no class has
-    two points nothing is known of the spread, and Ŝ is the identity; if there is hardly any, R is scaled down.
+    S_w = Σ_c Σ_{v∈c} (f_v − μ_c)(f_v − μ_c)ᵀ / (N − C), every label counting the same. (f − m) R has covariance I, as
+    (f − m) Ŝ^(−1/2) has. The two differ by a rotation, which changes no angle, and R comes from one Cholesky
+    decomposition. If no class has two points nothing is known of the spread, and Ŝ is a multiple of the identity; if
+    there is hardly any, R is scaled down, and ρ̄ up.
     """
     sums, counts = class_sums(points, labels, count)
     within = spread(points, labels, sums, counts)
-    return mean_of_means(sums, counts), root_of(within, shrinkage)
+    return {"middle": mean_of_means(sums, counts), **root_of(within, shrinkage)}
 
 
 def spread(points: torch.Tensor, labels: torch.Tensor, sums: torch.Tensor, counts: torch.Tensor) -> torch.Tensor:
@@ -167,16 +150,14 @@ def spread(points: torch.Tensor, labels: torch.Tensor, sums: torch.Tensor, count
     means = sums / counts.clamp(min=1)[:, None]
     size = points.shape[1]
     within = torch.zeros(size, size, dtype=torch.float64, device=points.device)
-    scale = (1 / ((counts - 1).clamp(min=1) * (counts > 0).sum())).sqrt()
     for start in range(0, len(points), CHUNK):
         part = slice(start, min(start + CHUNK, len(points)))
         centred = torch.empty(part.stop - start, size, device=points.device)
         for first in range(0, len(centred), ROWS):  # in 64 bits a chunk takes more memory than all else
             some = slice(start + first, min(start + first + ROWS, part.stop))
-            place = labels[some]
-            centred[first : first + ROWS] = (points[some] - means[place]) * scale[place][:, None]
+            centred[first : first + ROWS] = points[some] - means[labels[some]]
         within += gram(centred).double()
-    return within
+    return within / (counts.sum() - (counts > 0).sum()).clamp(min=1)
 
 
 def gram(values: torch.Tensor) -> torch.Tensor:
@@ -206,8 +187,8 @@ def mean_of_means(sums: torch.Tensor, counts: torch.Tensor) -> torch.Tensor:
     return (sums / counts.clamp(min=1)[:, None])[counts > 0].mean(dim=0).float()
 
 
-def root_of(within: torch.Tensor, shrinkage: float) -> torch.Tensor:
-    """(D, D) R in 32 bits from S_w."""
+def root_of(within: torch.Tensor, shrinkage: float) -> Tensors:
+    """(D, D) R in 32 bits and (1,) ρ̄ from S_w."""
     size = len(within)
     trace = float(within.trace())
     one = torch.eye(size, dtype=torch.float64, device=within.device)
@@ -218,80 +199,7 @@ def root_of(within: torch.Tensor, shrinkage: float) -> torch.Tensor:
         shrinkage *= 10
         lower, failed = torch.linalg.cholesky_ex(within + shrinkage * trace / size * one)
     root = torch.linalg.solve_triangular(lower.T, one, upper=True)
-    root = root / (root.abs().max() / LARGEST).clamp(min=1)  # vectors are made of unit length afterwards
+    factor = (root.abs().max() / LARGEST).clamp(min=1)  # vectors are made of unit length afterwards
+    shift = (shrinkage * trace / size * factor**2).reshape(1)
     # In the order in which it is read from a file: products of another one differ in their last digits.
-    return root.float().contiguous()
-
-
-@dataclass(frozen=True, eq=False)
-class Anchors:
-    """All that is kept of labelled nodes. sums: (C, D) Σ x in 64 bits. counts: (C,) how many. Immutable."""
-
-    sums: torch.Tensor
-    counts: torch.Tensor
-
-    @classmethod
-    def empty(cls) -> "Anchors":
-        return cls(torch.zeros(0, 0, dtype=torch.float64), torch.zeros(0, dtype=torch.float64))
-
-    @classmethod
-    def of(cls, tables: NodeTables, x: Table, labelled: Labelled, count: int) -> "Anchors":
-        """Class sums of x over labelled nodes."""
-        read = {"x": x, "labels": tables.labels(labelled)}
-        return cls(**tables.sums("anchors", _anchor_sums, tables=read, count=count))
-
-    def plus(self, points: torch.Tensor, labels: torch.Tensor, count: int) -> "Anchors":
-        """With more labelled nodes, of ``count`` classes in all."""
-        sums, counts = class_sums(points, labels, count)
-        before = len(self.counts)
-        if before:
-            sums[:before] += self.sums
-            counts[:before] += self.counts
-        return Anchors(sums, counts)
-
-    def minus(self, points: torch.Tensor, labels: torch.Tensor) -> "Anchors":
-        """Without some that were added before."""
-        sums, counts = class_sums(points, labels, len(self.counts))
-        return Anchors(self.sums - sums, self.counts - counts)
-
-    def logits(self, points: torch.Tensor, settings: AnchorSettings) -> torch.Tensor:
-        """(n, C) T x·μ_c/ℓ_c by the sums alone; −∞ for a class without a label."""
-        return logits_of(points, self.directions(settings), self.counts, settings.temperature)
-
-    def probabilities(self, points: torch.Tensor, directions: torch.Tensor, temperature: float) -> torch.Tensor:
-        """(n, C) softmax of T x·μ_c/ℓ_c by these (C, D) directions; 0 for a class without a label."""
-        return torch.softmax(logits_of(points, directions, self.counts, temperature), dim=1)
-
-    def directions(self, settings: AnchorSettings) -> torch.Tensor:
-        """(C, D) μ_c/ℓ_c by the sums alone."""
-        return directions_of(self._means(), self.counts, settings)
-
-    def _means(self) -> torch.Tensor:
-        return self.sums / self.counts.clamp(min=1e-6)[:, None]
-
-    def tensors(self) -> dict[str, torch.Tensor]:
-        return {"anchors.sums": self.sums.cpu().clone(), "anchors.counts": self.counts.cpu().clone()}
-
-    @classmethod
-    def load(cls, tensors: dict[str, torch.Tensor], device: torch.device) -> "Anchors":
-        return cls(tensors["anchors.sums"].to(device), tensors["anchors.counts"].to(device))
-
-
-def directions_of(means: torch.Tensor, weights: torch.Tensor, settings: AnchorSettings) -> torch.Tensor:
-    """(C, D) μ_c/ℓ_c: ℓ² = (|μ|² − 1/n)/(1 − 1/n), shrunk to its mean over well-well_known classes."""
-    noise = 1 / weights.clamp(min=1)
-    squares = (((means**2).sum(dim=1) - noise) / (1 - noise).clamp(min=0.3)).clamp(0, 1)
-    squares = torch.where(weights > 1.5, squares, torch.zeros_like(squares))
-    well_known = weights >= MIN_LABELS_FOR_LENGTH
-    if not well_known.any():
-        well_known = weights > 0
-    usual = squares[well_known].mean().clamp(min=1e-4)
-    squares = (weights * squares + settings.length_prior * usual) / (weights + settings.length_prior).clamp(min=1e-6)
-    return (means / squares.clamp(min=1e-8).sqrt()[:, None]).float()
-
-
-def logits_of(points: torch.Tensor, directions: torch.Tensor, counts: torch.Tensor, temperature: float) -> torch.Tensor:
-    """(n, C) temperature · x·μ_c/ℓ_c; −∞ for a class without a label."""
-    parts = [points[start : start + CHUNK].float() @ directions.T for start in range(0, len(points), CHUNK)]
-    logits = temperature * (torch.cat(parts) if parts else points.float() @ directions.T)
-    return logits.masked_fill(~(counts > 0), -torch.inf)
+    return {"whitening": (root / factor).float().contiguous(), "shift": shift}

@@ -8,29 +8,28 @@ A method of this project. Nothing is trained after session 0, no node is stored,
 
 X: features, words with rows of unit length; B: the leading right singular vectors of session 0's X; Z: a GCN (64,
 64, no last ReLU), trained on all classes of session 0 with every class counting the same. With S_w the within-class
-covariance of session 0, every class counting the same, shrunk to Ŝ = S_w + ρ tr(S_w)/D · I, one Cholesky decomposition
-Ŝ = L Lᵀ gives
+covariance of session 0, shrunk to Ŝ = S_w + ρ tr(S_w)/D · I, one Cholesky decomposition Ŝ = L Lᵀ gives
 
     x(v) = unit( (f(v) − m) L^(−T) )
 
-in which class means under a common covariance are told apart by their angle. On x a softmax head is trained, for the
-classes of session 0 alone (``head.py``).
+in which class means under a common covariance are told apart by their angle.
 
-**A session** adds S_c += Σ x(v), n_c += 1 over the supports of class c. Sums commute: sessions in any order, or all at
-once, give the same state. Centre, basis, covariance and encoder stay as session 0 left them.
+**A session** adds S_c += Σ x(v), n_c += 1 over the supports of class c, and Q += Σ x(v) x(v)ᵀ over those of classes
+that arrived after session 0. Sums commute: sessions in any order, or all at once, give the same state. Centre, basis,
+whitening and encoder stay as session 0 left them.
 
-**Scores** come from (S, n) and the graph visible now. With means μ_c = S_c / n_c::
+**Scores** come from (S, n, Q) and the graph visible now. Q tells how the covariance of later classes differs from that
+of session 0, which gives the metric A in which classes are compared (``class_sums.py``). With μ_c = S_c / n_c::
 
-    P₀ = softmax_c( T x·μ_c / ℓ_c ),   P = what neighbours make of P₀                    (where classes lie)
+    P₀ = softmax_c( T x·Aμ_c / (ℓ_c √q) ),   P = what neighbours make of P₀                    (where classes lie)
     μ_c ← (S_c + Σ_v P_vc x_v) / (n_c + Σ_v P_vc)                                        (what then their means are)
 
 twice, over all visible nodes, labelled or not. The sums are a prior that weighs as much as the labels behind it: a
 class with thousands of them moves little, one with five goes where its nodes lie. The stored sums are those of the
 graphs their nodes were learned on; as the graph grows the visible nodes, which are embedded again, pull every mean
-along. ℓ_c is the length of the mean without its noise: the mean of n unit vectors with true mean length ℓ has squared
-length ℓ² + (1 − ℓ²)/n, so a mean of five is too long; ℓ is shrunk to that of well-known classes. Neighbours have their
-part by smoothing or by the links between classes (``rounds.py``). How the classes of session 0 share their probability
-averages the head and the means (weight γ).
+along. ℓ_c is the length of the mean without its noise. Neighbours have their part by smoothing or by the links between
+classes (``rounds.py``). The answer is the geometric mean of P and of ridge regression on the labels, whose weight grows
+with the labels of a class:  P'_c ∝ P_c^(1−g_c) h_c^(g_c),  g_c = g n_c/(n_c + 20).
 
 **Chosen by validation sessions** of the run: how much the surroundings weigh (a₂), how many hops they reach, and how
 neighbours have a part (s, steps, β): one of five (``choosing.py``). All else is one constant for all graphs, fixed on
@@ -45,9 +44,9 @@ import torch
 
 from graphfcl.graph.interfaces import VisibleNodes
 from graphfcl.methods.anchor.choosing import choose_neighbourhood
+from graphfcl.methods.anchor.class_sums import Anchors, Shrinkage
 from graphfcl.methods.anchor.explanation import Evidence
-from graphfcl.methods.anchor.frame import Anchors, Blocks, block_kind, joined, points
-from graphfcl.methods.anchor.head import joined_nodes, some_nodes_of_each
+from graphfcl.methods.anchor.frame import Blocks, block_kind, joined, points
 from graphfcl.methods.anchor.hop_encoder import (
     AnchorNetwork,
     HopEncoder,
@@ -61,8 +60,17 @@ from graphfcl.methods.anchor.settings import AnchorSettings, Neighbourhood
 from graphfcl.methods.anchor.storage import FIRST_LAYER, AnchorKnowledge, first_layer_shape, frame_rank
 from graphfcl.methods.bases.encoder_learner import EncoderLearner, Stage
 from graphfcl.methods.blocks import NodeTables, Table, open_tables
-from graphfcl.methods.blocks.interface import TYPES, Tensors
-from graphfcl.methods.learner import EncoderStore, Explanation, Labelled, LastTables, Learner, LearnerState, Progress
+from graphfcl.methods.blocks.interface import TYPES, Tensors, some_of_each_class
+from graphfcl.methods.learner import (
+    EncoderStore,
+    Explanation,
+    Labelled,
+    LastTables,
+    Learner,
+    LearnerState,
+    Progress,
+    join_labelled,
+)
 from graphfcl.methods.shared.parts import Part
 from graphfcl.methods.shared.supervised_training import SupervisedTraining, head_training
 from graphfcl.methods.shared.untrained_features import around_rows
@@ -84,7 +92,7 @@ class Anchor(EncoderLearner):
     )
     reference: ClassVar[str] = "this project, docs/anchor.md"
     settings_type: ClassVar[type[Any]] = AnchorSettings
-    production_settings: ClassVar[dict[str, Any]] = {"pretraining.epochs": 10, "head_nodes": 500}
+    production_settings: ClassVar[dict[str, Any]] = {"pretraining.epochs": 10, "covariance_columns": 256}
     lasting_tensors: ClassVar[tuple[str, ...]] = ("network.", "frame.")
     works_on_disk: ClassVar[bool] = True
     settings: AnchorSettings
@@ -107,7 +115,7 @@ class Anchor(EncoderLearner):
     def _start(self, base: BaseSession, inputs: NodeTables) -> None:
         wanted = self.settings.encoder_input
         self.knowledge.encoder_input = "hops" if wanted == "graph" and inputs.whole is None else wanted
-        shape = (inputs.feature_count, inputs.node_count, len(base.classes))
+        shape = (inputs.feature_count, inputs.node_count)
         basis = self.knowledge.frame.get("basis")  # a learner of the calibration run has that of the fitted learner
         rank = None if basis is None else basis.shape[1]
         self._first_shape = first_layer_shape(self.settings, self.knowledge.encoder_input, *shape, rank=rank)
@@ -166,13 +174,12 @@ class Anchor(EncoderLearner):
             frame |= {**fixed, "whitening": fixed["whitening"].half().float()}
             x = blocks.vectors(frame, last_use=True)
             self.cache.keep_embeddings(base.visible_graph, x)
-            knowledge.anchors = Anchors.of(inputs, x, train, len(base.classes))
-            if settings.head_share > 0:
-                knowledge.train_head(inputs, x, train, validation, progress)
+            shrinkage = Shrinkage.of(len(base.classes), frame, settings)
+            knowledge.anchors = Anchors.of(inputs, x, train, len(base.classes), shrinkage)
 
     def _train_encoder(self, train: Labelled, validation: Labelled, tables: NodeTables, progress: Progress) -> None:
         if isinstance(self.training, RowTraining):
-            chosen = [some_nodes_of_each(part, self.settings.encoder_nodes, self.seed) for part in (train, validation)]
+            chosen = [some_of_each_class(part, self.settings.encoder_nodes, self.seed) for part in (train, validation)]
             self.training.run_nodes(chosen, hop_table(tables, self._basis()), tables, progress, self)
         elif self.knowledge.encoder_input == "graph":
             assert tables.whole is not None
@@ -184,7 +191,7 @@ class Anchor(EncoderLearner):
     def _rank(self, width: int) -> int:
         """Columns of the basis: as many as the settings want, or as the bytes allow."""
         first = self._first_layer().numel() if self.knowledge.encoder_input == "graph" else 0
-        return frame_rank(self.settings, self.knowledge.encoder_input, width, self.sizes.many, first)
+        return frame_rank(self.settings, self.knowledge.encoder_input, width, first)
 
     # From a graph to x(v)
 
@@ -273,7 +280,7 @@ class Anchor(EncoderLearner):
 
     def _score_all(self, inputs: NodeTables) -> Any:
         rounds = self._rounds(inputs)
-        scores = score_table(inputs, rounds, self.knowledge.anchors, self.knowledge.head, self.settings)
+        scores = score_table(inputs, rounds, self.knowledge.anchors, self.settings)
         readable = scores.readable()
         self.last_tables.replace_by(inputs.stored_behind(scores))
         return readable
@@ -296,19 +303,18 @@ class Anchor(EncoderLearner):
         tables = self.cache.inputs(visible)
         x = self._embeddings(tables)
         self.cache.keep_embeddings(visible, x)
-        self.knowledge.anchors = Anchors.of(tables, x, joined_nodes(train, supports), len(self.classes_))
-        self.knowledge.restate_head(tables, x, train)
+        labelled, shrinkage = join_labelled(train, supports), self.knowledge.anchors.shrinkage
+        self.knowledge.anchors = Anchors.of(tables, x, labelled, len(self.classes_), shrinkage)
         return True
 
     def calibration_learner(self) -> Learner | None:
-        """One without a head, whose encoder is trained for a few epochs alone; basis and neighbourhood are those of
-        this one.
+        """One whose encoder is trained for a few epochs alone; basis and neighbourhood are those of this one.
 
         Neither has seen a label of the classes that are held out, but for the choice between five neighbourhoods.
         """
         training = self.settings.pretraining
         training = replace(training, epochs=min(training.epochs, HELD_OUT_EPOCHS))
-        fixed = replace(self.settings, pretraining=training, head_share=0.0, **self.knowledge.neighbourhood._asdict())
+        fixed = replace(self.settings, pretraining=training, **self.knowledge.neighbourhood._asdict())
         learner = type(self)(fixed, seed=self.seed, device=self.device)
         learner.knowledge.frame |= {name: self.knowledge.frame[name] for name in ("basis", "basis.scales")}
         learner.cache.share(self.cache)

@@ -21,8 +21,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from graphfcl.methods.anchor.frame import Anchors, directions_of, logits_of
-from graphfcl.methods.anchor.head import shared_out
+from graphfcl.methods.anchor.class_sums import Anchors, directions_of, logits_of, products_with, with_ridge
 from graphfcl.methods.anchor.settings import AnchorSettings, Neighbourhood
 from graphfcl.methods.blocks import NodeTables, RowBlock, Table
 from graphfcl.methods.learner import Tensors
@@ -36,9 +35,9 @@ LINK_ITERATIONS = 2  # how often links are counted and used
 class Rounds:
     """What the rounds end with; holds for one graph and one state of the sums.
 
-    x: of all nodes. directions: (C, D) μ_c/ℓ_c. counts: (C,) labels. posterior: (n, C), whose rows need not add up to
-    1; None where neighbours have no part, and a node's own vector decides. ratios: (C, C) log(Θ_cc' / π_c') by these
-    posteriors, where an explanation needs them.
+    x: of all nodes. directions: (C, D) Aμ_c/(ℓ_c √q). counts: (C,) labels. posterior: (n, C), whose rows need not add
+    up to 1; None where neighbours have no part, and a node's own vector decides. ratios: (C, C) log(Θ_cc' / π_c') by
+    these posteriors, where an explanation needs them.
     """
 
     x: Table
@@ -96,7 +95,7 @@ def run_rounds(tables: NodeTables, x: Table, anchors: Anchors, how: Neighbourhoo
         sums = tables.sums("rounds", _round_sums, tables=read, tensors=tensors, temperature=temperature)
         weights = counts + sums["total"] * (counts > 0)
         means = (anchors.sums + sums["sums"]) / weights.clamp(min=1e-6)[:, None]
-        directions = directions_of(means, weights, settings)
+        directions = directions_of(means, weights, anchors.metric, settings)
         before, posterior = posterior, posteriors(directions, posterior)
         if before is not None:
             before.remove(unless=posterior)
@@ -138,20 +137,32 @@ def with_neighbours(
     return posterior
 
 
-def score_table(
-    tables: NodeTables, rounds: Rounds, anchors: Anchors, head: torch.Tensor, settings: AnchorSettings
-) -> Table:
+def score_table(tables: NodeTables, rounds: Rounds, anchors: Anchors, settings: AnchorSettings) -> Table:
     """(n, C) log-probabilities, plus how near a node is to any class by the sums alone.
 
     The latter is the same for all classes of a node, so it changes no probability, but it tells nodes of unknown
     classes, which the rounds would hide.
     """
-    tensors = {"directions": rounds.directions, "counts": anchors.counts, "by sums": anchors.directions(settings)}
+    tensors = {"directions": rounds.directions, **ridge_tensors(anchors, settings)}
     read = {"x": rounds.x} if rounds.posterior is None else {"x": rounds.x, "posterior": rounds.posterior}
-    if len(head):
-        tensors["head"] = head
-    values: dict[str, Any] = {"temperature": settings.temperature, "share": settings.head_share}
-    return tables.table("scores", _scores, len(anchors.counts), tables=read, tensors=tensors, **values)
+    return tables.table(
+        "scores", _scores, len(anchors.counts), tables=read, tensors=tensors, temperature=settings.temperature
+    )
+
+
+def ridge_tensors(anchors: Anchors, settings: AnchorSettings) -> Tensors:
+    """What :func:`answers` reads."""
+    return {
+        "counts": anchors.counts,
+        "by sums": anchors.directions(settings),
+        "ridge": anchors.ridge(settings),
+        "shares": anchors.ridge_shares(settings),
+    }
+
+
+def answers(posterior: torch.Tensor, near: torch.Tensor, tensors: Tensors) -> torch.Tensor:
+    """(n, C) probabilities from the posterior of the rounds and the ridge. near: (n, C) products with "by sums"."""
+    return with_ridge(posterior, near @ tensors["ridge"], tensors["shares"], tensors["counts"])
 
 
 def adding_to_one(posterior: torch.Tensor) -> torch.Tensor:
@@ -226,8 +237,8 @@ def _round_sums(block: RowBlock) -> Tensors:
 
 
 def _scores(block: RowBlock) -> torch.Tensor:
-    points, tensors, values = block.rows("x").float(), block.tensors, block.values
-    head = tensors.get("head", torch.zeros(0, 0))
-    posterior = shared_out(_posterior(block, points), points, head, values["share"])
-    logits = logits_of(points, tensors["by sums"], tensors["counts"], values["temperature"])
-    return torch.log(posterior.clamp(min=1e-12)) + torch.logsumexp(logits, dim=1, keepdim=True)
+    points, tensors, temperature = block.rows("x").float(), block.tensors, block.values["temperature"]
+    near = products_with(points, tensors["by sums"], 1.0)
+    probabilities = answers(_posterior(block, points), near, tensors)
+    logits = (temperature * near).masked_fill(~(tensors["counts"] > 0), -torch.inf)
+    return torch.log(probabilities.clamp(min=1e-12)) + torch.logsumexp(logits, dim=1, keepdim=True)

@@ -1,0 +1,311 @@
+"""Class sums of x, and what follows from them in closed form: the metric, class directions, and ridge regression.
+
+**Metric.** x is whitened by the within-class covariance of session 0, shrunk by ρ̄ = ρ tr(S_w)/D (``frame.py``): in x it
+is I, of which E = ρ̄ RᵀR is what the shrinkage added. Later classes have a covariance of their own. Labelled nodes of
+later classes add x xᵀ to Q, of which blocks on the diagonal are kept. With C₁ later classes of C, the covariance of all
+classes is::
+
+    W = Q − Σ_c S_c S_cᵀ/n_c,   N = Σ_c (n_c − 1)                                       (over later classes)
+    B = (1 − b) I + b (s W/N + E),   b = C₁/C · N/(N + κ),   A = B⁻¹
+
+s = (D − tr E)/v₀ brings unit vectors to the scale of I; v₀ is the trace of the within-class covariance of session 0 in
+x. With one label per later class N = 0, and A = I.
+
+**Directions.** Class c has the direction Aμ_c/(ℓ_c √q), q the mean of xᵀAx. The mean of n vectors whose true mean has
+the squared length ℓ² has ℓ² + (q − ℓ²)/n, so ℓ_c² = (μ_cᵀAμ_c − q/n)/(1 − 1/n), shrunk to that of well-known classes.
+
+**Ridge regression** on class indicators, every class counting the same, under the same covariance (v = tr AS_w)::
+
+    r(v) = x A Mᵀ (M A Mᵀ + λ C v/D · I)⁻¹,   M = [μ_1 … μ_C]ᵀ
+
+It is a (C, C) matrix times the products x·Aμ_c, so it takes no further pass over x.
+"""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import torch
+
+from graphfcl.methods.anchor.settings import AnchorSettings
+from graphfcl.methods.blocks import NodeTables, RowBlock, Table
+from graphfcl.methods.learner import Labelled, Tensors
+from graphfcl.methods.shared.untrained_features import symmetric
+
+CHUNK = 16_384  # rows that are turned from 16 into 32 bits at a time
+MIN_LABELS_FOR_LENGTH = 20  # from so many on a class tells how long means are
+LEAST_VARIANCE = 0.01  # within classes, of vectors of length 1: less would divide by roundings
+RIDGE_SCALE = 8.0  # factor of r before its softmax
+RIDGE_LABELS = 20.0  # labels with which a class gives the ridge half of its share
+
+
+@dataclass(frozen=True, eq=False)
+class Shrinkage:
+    """What session 0 fixed of the metric.
+
+    many: its classes. added: (b, w, w) E, blocks on the diagonal, in 64 bits; the last one is padded with zeros.
+    prior: κ.
+    """
+
+    many: int
+    added: torch.Tensor
+    prior: float
+
+    @classmethod
+    def of(cls, many: int, frame: Tensors, settings: AnchorSettings) -> "Shrinkage":
+        """frame: has R and ρ̄."""
+        parts = in_blocks(frame["whitening"].double(), settings.covariance_columns)
+        added = frame["shift"].double() * (parts.transpose(1, 2) @ parts)
+        return cls(many, added, settings.covariance_prior)
+
+    @property
+    def columns(self) -> int:
+        """Of a block."""
+        return self.added.shape[1]
+
+
+@dataclass(frozen=True, eq=False)
+class Anchors:
+    """All that is kept of labelled nodes. Immutable.
+
+    sums: (C, D) Σ x in 64 bits. counts: (C,) how many. products: (b, w, w) Σ x xᵀ over later classes, blocks on the
+    diagonal, in 64 bits. shrinkage: None for A = I.
+    """
+
+    sums: torch.Tensor
+    counts: torch.Tensor
+    products: torch.Tensor
+    shrinkage: Shrinkage | None = None
+
+    @classmethod
+    def empty(cls, shrinkage: Shrinkage | None = None) -> "Anchors":
+        products = _no_products() if shrinkage is None else torch.zeros_like(shrinkage.added)
+        return cls(torch.zeros(0, 0, dtype=torch.float64), torch.zeros(0, dtype=torch.float64), products, shrinkage)
+
+    @classmethod
+    def of(
+        cls, tables: NodeTables, x: Table, labelled: Labelled, count: int, shrinkage: Shrinkage | None = None
+    ) -> "Anchors":
+        """Class sums of x over labelled nodes."""
+        read = {"x": x, "labels": tables.labels(labelled)}
+        many, columns = (count, 0) if shrinkage is None else (shrinkage.many, shrinkage.columns)
+        sums = tables.sums("anchors", _anchor_sums, tables=read, count=count, many=many, columns=columns)
+        return cls(**sums, shrinkage=shrinkage)
+
+    def plus(self, points: torch.Tensor, labels: torch.Tensor, count: int) -> "Anchors":
+        """With more labelled nodes, of ``count`` classes in all."""
+        sums, counts = class_sums(points, labels, count)
+        before = len(self.counts)
+        if before:
+            sums[:before] += self.sums
+            counts[:before] += self.counts
+        return replace(self, sums=sums, counts=counts, products=self.products + self._products(points, labels))
+
+    def minus(self, points: torch.Tensor, labels: torch.Tensor) -> "Anchors":
+        """Without some that were added before."""
+        sums, counts = class_sums(points, labels, len(self.counts))
+        products = self.products - self._products(points, labels)
+        return replace(self, sums=self.sums - sums, counts=self.counts - counts, products=products)
+
+    def _products(self, points: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+        if self.shrinkage is None:
+            return torch.zeros_like(self.products)
+        return products_of(points[labels >= self.shrinkage.many], self.shrinkage.columns)
+
+    # Metric
+
+    @cached_property
+    def means(self) -> torch.Tensor:
+        """(C, D) S_c/n_c."""
+        return self.sums / self.counts.clamp(min=1e-6)[:, None]
+
+    @cached_property
+    def _first(self) -> slice:
+        """The classes of session 0."""
+        return slice(0, len(self.counts) if self.shrinkage is None else self.shrinkage.many)
+
+    @cached_property
+    def _base_variance(self) -> float:
+        """v₀: trace of the within-class covariance of session 0; x has unit length."""
+        counts, sums = self.counts[self._first], self.sums[self._first]
+        total, squares = float(counts.sum()), float(((sums**2).sum(dim=1) / counts.clamp(min=1)).sum())
+        return max((total - squares) / max(total - float((counts > 0).sum()), 1.0), LEAST_VARIANCE)
+
+    def _factor(self) -> torch.Tensor | None:
+        """(b, w, w) the Cholesky factor of B; None if it is I."""
+        if self.shrinkage is None:
+            return None
+        later, counts, added = (
+            self.sums[self.shrinkage.many :],
+            self.counts[self.shrinkage.many :],
+            self.shrinkage.added,
+        )
+        known = counts > 0
+        spare = float((counts[known] - 1).sum())
+        if not spare > 0:
+            return None
+        parts = in_blocks(later[known] / counts[known].sqrt()[:, None], self.shrinkage.columns)
+        within = (self.products - parts.transpose(1, 2) @ parts) / spare
+        scale = (self.sums.shape[1] - float(_trace(added))) / self._base_variance
+        share = float(known.sum() / (self.counts > 0).sum()) * spare / (spare + self.shrinkage.prior)
+        one = torch.eye(added.shape[1], dtype=torch.float64, device=added.device)
+        return torch.linalg.cholesky((1 - share) * one + share * (scale * within + added))
+
+    @cached_property
+    def metric(self) -> "Metric":
+        """A, and the mean lengths under it."""
+        factor = self._factor()
+        if factor is None:
+            return Metric(None, 1.0, self._base_variance)
+        assert self.shrinkage is not None
+        size, added, first = self.sums.shape[1], self.shrinkage.added, self._first
+        kept = float(_trace(torch.cholesky_solve(added, factor)))
+        within = self._base_variance * (size - kept) / (size - float(_trace(added)))
+        plain = Metric(factor, 1.0, within)
+        squares = plain.squares(self.means[first]) * self.counts[first]
+        return replace(plain, length=within + float(squares.sum() / self.counts[first].sum().clamp(min=1)))
+
+    # What follows from it
+
+    def directions(self, settings: AnchorSettings) -> torch.Tensor:
+        """(C, D) Aμ_c/(ℓ_c √q) by the sums alone."""
+        return directions_of(self.means, self.counts, self.metric, settings)
+
+    def logits(self, points: torch.Tensor, settings: AnchorSettings) -> torch.Tensor:
+        """(n, C) T times the products with the directions; −∞ for a class without a label."""
+        return logits_of(points, self.directions(settings), self.counts, settings.temperature)
+
+    def ridge(self, settings: AnchorSettings) -> torch.Tensor:
+        """(C, C) what turns products with ``directions`` into the logits of the ridge."""
+        metric, known = self.metric, self.counts > 0
+        similar = self.means @ metric.times(self.means).T
+        penalty = settings.ridge_penalty * metric.variance / self.sums.shape[1] * float(known.sum())
+        penalty = max(penalty, 1e-6 * float(similar.trace()) / max(1, len(similar)), 1e-12)
+        inverse = torch.linalg.inv(
+            similar + penalty * torch.eye(len(similar), dtype=similar.dtype, device=similar.device)
+        )
+        own = ((similar * inverse.T).sum(dim=1)[known].mean()).clamp(min=1e-9)
+        lengths = lengths_of(self.means, self.counts, metric, settings)
+        return (RIDGE_SCALE / own * lengths[:, None] * inverse).float()
+
+    def ridge_shares(self, settings: AnchorSettings) -> torch.Tensor:
+        """(C,) how much the ridge has to say of each class."""
+        return (settings.ridge_share * self.counts / (self.counts + RIDGE_LABELS)).float()
+
+    # State
+
+    def tensors(self) -> Tensors:
+        kept = {"anchors.sums": self.sums.cpu().clone(), "anchors.counts": self.counts.cpu().clone()}
+        rows, columns = torch.triu_indices(*self.products.shape[1:])
+        return {**kept, "anchors.products": self.products.cpu()[:, rows, columns]}
+
+    @classmethod
+    def load(cls, tensors: Tensors, device: torch.device, shrinkage: Shrinkage | None) -> "Anchors":
+        sums, counts, products = (tensors[f"anchors.{name}"].to(device) for name in ("sums", "counts", "products"))
+        return cls(sums, counts, symmetric(products), shrinkage)
+
+
+@dataclass(frozen=True, eq=False)
+class Metric:
+    """A = B⁻¹. factor: (b, w, w) the Cholesky factor of B; None for A = I. length: q. variance: v."""
+
+    factor: torch.Tensor | None
+    length: float
+    variance: float
+
+    def times(self, vectors: torch.Tensor) -> torch.Tensor:
+        """(m, D) vectors times A, in 64 bits."""
+        vectors = vectors.double()
+        if self.factor is None:
+            return vectors
+        parts = in_blocks(vectors, self.factor.shape[1]).transpose(1, 2)
+        return torch.cholesky_solve(parts, self.factor).permute(2, 0, 1).flatten(1)[:, : vectors.shape[1]]
+
+    def squares(self, vectors: torch.Tensor) -> torch.Tensor:
+        """(m,) vᵀAv."""
+        return (vectors * self.times(vectors)).sum(dim=1)
+
+
+def lengths_of(means: torch.Tensor, weights: torch.Tensor, metric: Metric, settings: AnchorSettings) -> torch.Tensor:
+    """(C,) ℓ_c √q. weights: (C,) nodes that each mean stands for."""
+    noise, squares = 1 / weights.clamp(min=1), metric.squares(means)
+    squares = ((squares - metric.length * noise) / (1 - noise).clamp(min=0.3)).clamp(0, metric.length)
+    squares = torch.where(weights > 1.5, squares, torch.zeros_like(squares))
+    well_known = weights >= MIN_LABELS_FOR_LENGTH
+    if not well_known.any():
+        well_known = weights > 0
+    usual = squares[well_known].mean().clamp(min=1e-4)
+    squares = (weights * squares + settings.length_prior * usual) / (weights + settings.length_prior).clamp(min=1e-6)
+    return (metric.length * squares.clamp(min=1e-8)).sqrt()
+
+
+def directions_of(means: torch.Tensor, weights: torch.Tensor, metric: Metric, settings: AnchorSettings) -> torch.Tensor:
+    """(C, D) Aμ_c/(ℓ_c √q)."""
+    return (metric.times(means) / lengths_of(means, weights, metric, settings)[:, None]).float()
+
+
+def logits_of(points: torch.Tensor, directions: torch.Tensor, counts: torch.Tensor, temperature: float) -> torch.Tensor:
+    """(n, C) temperature times x·direction; −∞ for a class without a label."""
+    return products_with(points, directions, temperature).masked_fill(~(counts > 0), -torch.inf)
+
+
+def products_with(points: torch.Tensor, directions: torch.Tensor, factor: float) -> torch.Tensor:
+    """(n, C) factor · x·direction."""
+    parts = [points[start : start + CHUNK].float() @ directions.T for start in range(0, len(points), CHUNK)]
+    return factor * (torch.cat(parts) if parts else points.float() @ directions.T)
+
+
+def with_ridge(
+    posterior: torch.Tensor, ridge: torch.Tensor, shares: torch.Tensor, counts: torch.Tensor
+) -> torch.Tensor:
+    """(n, C) P' ∝ P^(1−g_c) h_c^(g_c), h = softmax(ridge). ridge: (n, C) logits. shares: (C,) g. counts: (C,) labels.
+
+    A class without a label has the probability 0.
+    """
+    absent = ~(counts > 0)
+    chances = torch.log_softmax(ridge.masked_fill(absent, -torch.inf), dim=1)
+    mixed = (1 - shares) * torch.log(posterior.clamp(min=1e-12)) + shares * chances
+    return torch.softmax(mixed.masked_fill(absent, -torch.inf), dim=1)
+
+
+def class_sums(points: torch.Tensor, labels: torch.Tensor, count: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """(count, D) sums in 64 bits and (count,) numbers of points."""
+    sums = torch.zeros(count, points.shape[1], dtype=torch.float64, device=points.device)
+    for start in range(0, len(points), CHUNK):
+        part = slice(start, start + CHUNK)
+        sums.index_add_(0, labels[part], points[part].double())
+    return sums, torch.bincount(labels, minlength=count).double()
+
+
+def products_of(points: torch.Tensor, columns: int) -> torch.Tensor:
+    """(b, w, w) Σ x xᵀ in 64 bits, blocks on the diagonal of ``columns`` columns each."""
+    size = -(-points.shape[1] // columns)
+    total = torch.zeros(size, columns, columns, dtype=torch.float64, device=points.device)
+    for part in points.split(CHUNK):
+        parts = in_blocks(part.double(), columns)
+        total += parts.transpose(1, 2) @ parts
+    return total
+
+
+def in_blocks(vectors: torch.Tensor, columns: int) -> torch.Tensor:
+    """(b, m, w) the columns of (m, D) vectors in b blocks of equal width, of at most ``columns``, padded with zeros."""
+    count = max(1, -(-vectors.shape[1] // columns))
+    width = -(-vectors.shape[1] // count)
+    padded = torch.nn.functional.pad(vectors, (0, count * width - vectors.shape[1]))
+    return padded.unflatten(1, (count, width)).transpose(0, 1)
+
+
+def _no_products() -> torch.Tensor:
+    return torch.zeros(0, 0, 0, dtype=torch.float64)
+
+
+def _trace(blocks: torch.Tensor) -> torch.Tensor:
+    return blocks.diagonal(dim1=1, dim2=2).sum()
+
+
+def _anchor_sums(block: RowBlock) -> Tensors:
+    points, labels = block.labelled("x")
+    sums, counts = class_sums(points, labels, block.values["count"])
+    later = points[labels >= block.values["many"]]
+    columns = block.values["columns"]
+    products = products_of(later, columns) if columns else _no_products().to(sums.device)
+    return {"sums": sums, "counts": counts, "products": products}
