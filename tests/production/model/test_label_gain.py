@@ -10,10 +10,8 @@ import pytest
 from graphfcl import GraphClassifier, ModelFolder
 from graphfcl.production.labels.label_store import LabelStore
 from graphfcl.production.model.card import ClassCard, gain_text, most_gain
-from graphfcl.production.model.label_gain import MORE, PRIOR, SUMS, expected_gains, exponent, observed_sums
+from graphfcl.production.model.label_gain import MORE, SUMS, expected_gains, exponent, observed_sums
 from tests.production.models import copy_of, members
-
-PRIORS = {"few_shot": 0.06, "session_zero": 0.005}
 
 
 def random_labels(random: np.random.Generator) -> LabelStore:
@@ -45,7 +43,7 @@ def test_gains_are_those_of_a_plain_loop(seed: int) -> None:
     random = np.random.default_rng(seed)
     labels = random_labels(random)
     accuracy = {**random_recalls(labels, random), SUMS: {"few_shot": [30.0, 80.0]}}
-    powers = {"few_shot": (100 * 0.06 + 30) / (100 + 80), "session_zero": 0.005}
+    powers = {"few_shot": (100 * 0.12 + 30) / (100 + 80), "session_zero": 0.12}
     gains = expected_gains(labels, accuracy)
     for name, gain in zip(labels.classes, gains.tolist(), strict=True):
         count, kind, nodes, error = figures(labels, accuracy, name)
@@ -76,7 +74,7 @@ def test_sums_are_those_of_a_plain_loop(seed: int) -> None:
 
 
 def test_the_exponent_is_the_prior_and_then_that_of_the_model() -> None:
-    assert {kind: exponent(kind, {}) for kind in PRIOR} == PRIORS
+    assert exponent("few_shot", {}) == exponent("session_zero", {}) == pytest.approx(0.12)
     pair, counts, power = [0.0, 0.0], 5, 0.4
     for _ in range(2000):  # each time twice the labels: the error falls by 2^-0.4
         first, last = 0.5, 0.5 * 2**-power

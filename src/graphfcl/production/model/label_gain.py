@@ -28,7 +28,7 @@ from graphfcl.production.labels.label_store import LabelStore
 MORE = 10  # labels that classes are compared with
 PSEUDO_NODES = 2
 PRIOR_WEIGHT = 100.0  # λ
-PRIOR = {"few_shot": 0.06, "session_zero": 0.005}  # b0
+PRIOR = 0.12  # b0
 SUMS = "learning_curve"  # where the accuracy has the two sums of each kind
 
 Sums = Mapping[str, list[float]]
@@ -52,7 +52,7 @@ def expected_gains(labels: LabelStore, accuracy: Mapping[str, Any]) -> np.ndarra
 def exponent(kind: str, sums: Sums) -> float:
     """b of ``few_shot`` or ``session_zero`` classes."""
     gained, expected = sums.get(kind, (0.0, 0.0))
-    fitted = (PRIOR_WEIGHT * PRIOR[kind] + gained) / (PRIOR_WEIGHT + expected)
+    fitted = (PRIOR_WEIGHT * PRIOR + gained) / (PRIOR_WEIGHT + expected)
     return float(np.clip(fitted, 0, 1))
 
 
