@@ -20,6 +20,7 @@ from graphfcl.stream import Protocol, Stream, make_stream
 # One candidate and hardly any training: neither changes the table's size.
 SHORT: dict[str, Any] = {
     "pretraining.epochs": 1,
+    "head_steps": 5,
     "hop_weight": 2.0,
     "hops": 2,
     "smoothing": 0.7,

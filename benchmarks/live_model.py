@@ -12,7 +12,7 @@ from graphfcl.datasets import load_dataset
 from graphfcl.production import GraphClassifier
 
 GRAPH = "synthetic:nodes=50000,edges=250000,features=500"  # about as large as debian
-QUICK = {"pretraining.epochs": 1}  # how well it is trained does not matter here
+QUICK = {"pretraining.epochs": 1, "head_steps": 10}  # how well it is trained does not matter here
 HEARD = {  # the two ways in which neighbours are heard
     "smoothing": {"hop_weight": 2.0, "hops": 2, "smoothing": 0.7, "smoothing_steps": 3, "links": 0.0},
     "links": {"hop_weight": 2.0, "hops": 2, "smoothing": 0.0, "smoothing_steps": 3, "links": 0.5},

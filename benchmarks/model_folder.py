@@ -18,7 +18,9 @@ from benchmarks.timing import best_seconds, report
 from graphfcl.datasets import load_dataset
 from graphfcl.production import GraphClassifier, ModelFolder
 
-QUICK = {"anchor": {"pretraining.epochs": 1, "hop_weight": 0.5, "hops": 2, "smoothing": 0.0, "links": 0.0}}
+QUICK = {
+    "anchor": {"pretraining.epochs": 1, "head_steps": 10, "hop_weight": 0.5, "hops": 2, "smoothing": 0.0, "links": 0.0}
+}
 
 
 def size_of(folder: Path, *names: str) -> int:

@@ -31,7 +31,7 @@ QUIET = tuple((weight, 2, 0.0, 3, 0.0) for weight in (2.0, 0.5, 0.1))  # what is
 
 def chosen(stream: Stream, seed: int, changes: dict[str, Any]) -> Neighbourhood:
     """What session 0 settles on; the head has no say in it."""
-    learner: Any = find_method("anchor").make(changes, seed=seed)
+    learner: Any = find_method("anchor").make({**changes, "head_share": 0.0}, seed=seed)
     learner.fit(stream.base)
     how: Neighbourhood = learner.knowledge.neighbourhood
     return how

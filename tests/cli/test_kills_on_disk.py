@@ -22,7 +22,7 @@ from tests.production.crafting import stored_chunks
 pytestmark = pytest.mark.long
 
 KILLS = 3
-QUICK = ["--set", "pretraining.epochs=2", "--set", "whole_up_to=100"]
+QUICK = ["--set", "pretraining.epochs=2", "--set", "whole_up_to=100", "--set", "head_steps=20"]
 FIT = ["fit", "--graph", "graph", "--model", "model", "--method", "anchor", "--work", "work", "--memory", "2GB"]
 FIT += ["--workers", "1", "--hide-classes", "class 8", *QUICK]
 RUN = ["run", "--graph", "graph", "--method", "anchor", "--track", "open", "--base", "3", "--pseudo-novel", "3"]

@@ -17,7 +17,7 @@ from tests.production.crafting import stored_chunks
 from tests.runtime.tasks.conftest import on_ray
 
 __all__ = ["on_ray"]  # a fixture
-QUICK = ["--set", "pretraining.epochs=1", "--set", "whole_up_to=100"]
+QUICK = ["--set", "pretraining.epochs=1", "--set", "whole_up_to=100", "--set", "head_steps=5"]
 
 
 def content(root: Path) -> dict[str, str]:

@@ -21,7 +21,7 @@ from graphfcl import (
 from graphfcl.methods.anchor import choosing
 from graphfcl.methods.anchor.class_sums import class_sums
 from graphfcl.methods.anchor.frame import Blocks
-from graphfcl.methods.anchor.rounds import answers, ridge_tensors
+from graphfcl.methods.anchor.rounds import answer_tensors, answers
 from graphfcl.methods.shared.untrained_features import (
     WIDEST,
     around_rows,
@@ -80,7 +80,8 @@ def test_no_node_is_stored(learner: Anchor) -> None:
     stored = learner.stored()
     assert stored["nodes"] == stored["features"] == 0
     state = learner.state()
-    assert not [name for name, tensor in state.tensors.items() if tensor.dtype == torch.int64], "numbers of nodes"
+    whole = [name for name, tensor in state.tensors.items() if tensor.dtype == torch.int64]
+    assert set(whole) <= {"head.counts"}, "how many labels each class has, which names no node"
     counted = sum(tensor.nbytes for name, tensor in state.tensors.items() if name != "generator")
     assert sum(stored.values()) == pytest.approx(counted, rel=0.01)
 
@@ -119,8 +120,8 @@ def test_an_explanation_adds_up(learner: Anchor) -> None:
     table = torch.from_numpy(learner.embeddings(visible))
     known = learner.knowledge
     posterior, directions = posteriors(known.anchors, table, visible.loaded(), known.neighbourhood, learner.settings)
-    tensors = ridge_tensors(known.anchors, learner.settings)
-    answer = answers(posterior, table.float() @ tensors["by sums"].T, tensors)
+    tensors = answer_tensors(known.anchors, known.head, learner.settings)
+    answer = answers(posterior, table.float(), table.float() @ tensors["by sums"].T, tensors, 0.5)
     for node in stream.base.validation[:5].tolist():
         actual = learner.explain(visible, node, top=10_000)
         assert actual is not None
@@ -224,6 +225,24 @@ def test_the_same_labels_again_give_the_same_sums() -> None:
     np.testing.assert_allclose(learner.scores(visible, visible.nodes), scores, atol=1e-4)
 
 
+def test_the_same_labels_again_give_the_same_head(learner: Anchor) -> None:
+    """As unlearning and merging do it in production: sums and head are made again from labelled nodes."""
+    stream = stream_of()
+    base, none = stream.base, np.zeros(0, dtype=np.int64)
+    fresh = find_method("anchor").make(QUICK, seed=0)
+    assert isinstance(fresh, Anchor)
+    fresh.load_state(learner.state())
+    half = (base.train[::2], base.train_labels[::2])
+    fresh.restate(base.visible_graph, half, (none, none))
+    other = fresh.knowledge.head
+    assert not torch.equal(other, learner.knowledge.head)
+    fresh.restate(base.visible_graph, (base.train, base.train_labels), (none, none))
+    np.testing.assert_array_equal(fresh.knowledge.head, learner.knowledge.head)
+    fresh.knowledge.head = other
+    fresh.restate(stream.visible_graph(1), (base.train, base.train_labels), (none, none))
+    assert torch.equal(fresh.knowledge.head, other)  # the same labels on a larger graph do not train it
+
+
 def test_an_explanation_of_a_new_class_against_one_of_session_0_adds_up() -> None:
     stream = stream_of()
     made = find_method("anchor").make(QUICK, seed=0)
@@ -236,8 +255,8 @@ def test_an_explanation_of_a_new_class_against_one_of_session_0_adds_up() -> Non
     table = torch.from_numpy(made.embeddings(visible))
     known = made.knowledge
     posterior, directions = posteriors(known.anchors, table, visible.loaded(), known.neighbourhood, made.settings)
-    tensors = ridge_tensors(known.anchors, made.settings)
-    answer = answers(posterior, table.float() @ tensors["by sums"].T, tensors)
+    tensors = answer_tensors(known.anchors, known.head, made.settings)
+    answer = answers(posterior, table.float(), table.float() @ tensors["by sums"].T, tensors, 0.5)
     first, second = answer.topk(2, dim=1).indices.T
     mixed = np.flatnonzero(((first < many) != (second < many)).numpy())[:4]
     assert mixed.size

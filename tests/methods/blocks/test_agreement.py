@@ -16,7 +16,7 @@ from tests.methods.blocks.streams import loaded_stream, scores_of_sessions, stre
 
 WORDS = "synthetic:nodes=900,edges=3600,classes=9,features=300,signal=0.5"
 NUMBERS = "synthetic:nodes=900,edges=3600,classes=9,features=60,kind=dense,signal=1.0"
-QUICK: dict[str, Any] = {"rank": 256, "trial_rank": 48, "pretraining.epochs": 5}
+QUICK: dict[str, Any] = {"rank": 256, "trial_rank": 48, "pretraining.epochs": 5, "head_steps": 40}
 HOW: dict[str, dict[str, Any]] = {
     "chosen": {},
     "smoothing": {"hop_weight": 2.0, "hops": 2, "smoothing": 0.7, "smoothing_steps": 3, "links": 0.0},

@@ -19,6 +19,7 @@ QUICK: dict[str, Any] = {
     "hidden": 16,
     "size": 8,
     "pretraining.epochs": 2,
+    "head_steps": 10,
 }
 PLAIN: dict[str, Any] = {"hop_weight": 2.0, "hops": 2, "smoothing": 0.0, "smoothing_steps": 2, "links": 0.0}
 

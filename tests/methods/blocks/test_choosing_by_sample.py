@@ -26,6 +26,7 @@ CANDIDATES = ((2.0, 2, 0.7, 3, 0.0), (2.0, 2, 0.3, 2, 0.5), (2.0, 3, 0.9, 5, 0.0
 CHANGES: dict[str, Any] = {
     "rank": 24,
     "encoder_input": "none",
+    "head_share": 0.0,
     "whole_up_to": 0,
     "candidates": CANDIDATES,
 }

@@ -14,7 +14,7 @@ from graphfcl.runtime.memory import parse_bytes
 from tests.methods.blocks.samples import folder_of, random_graph
 from tests.methods.blocks.streams import scores_of_sessions, stream_of
 
-ANCHOR: dict[str, Any] = {"hidden": 16, "size": 8, "pretraining.epochs": 1, "rank": 16}
+ANCHOR: dict[str, Any] = {"hidden": 16, "size": 8, "pretraining.epochs": 1, "head_steps": 5, "rank": 16}
 ROWS = "blocks.row_tasks.BYTES_A_COLUMN"
 BASE = "bases.closed_form_learner"
 PLAIN: dict[str, Any] = {**ANCHOR, "hop_weight": 2.0, "hops": 2, "smoothing": 0.5, "smoothing_steps": 1, "links": 0.0}
@@ -35,6 +35,7 @@ SAMPLED: dict[str, Any] = {**ANCHOR, "whole_up_to": 100}
         ("anchor", {**SAMPLED, "rank": 4, "encoder_input": "none"}, ROWS, "rows of 56 columns"),
         ("anchor", {**PLAIN, "rank": 2, "encoder_input": "none"}, ROWS, "rows of 20 columns"),
         ("anchor", PLAIN, "anchor.storage.BYTES_OF_HOP", "the encoder's training"),
+        ("anchor", PLAIN, "anchor.storage.BYTES_OF_POINT", "the head's training"),
         ("anchor", SAMPLED, "anchor.choosing.BYTES_OF_NUMBER", "choosing the neighbourhood"),
     ],
 )
@@ -107,6 +108,6 @@ def test_a_fit_that_goes_on_with_a_smaller_limit_is_told_the_largest_need(
     with pytest.raises(Stopped):
         first.fit(stream_of(folder, tmp_path / "work").base, StopsAtOnce())
     second.load_state(first.state())
-    monkeypatch.setattr("graphfcl.methods.anchor.storage.BYTES_OF_HOP", 200_000)
-    with pytest.raises(InputError, match="the encoder's training"):
+    monkeypatch.setattr("graphfcl.methods.anchor.storage.BYTES_OF_POINT", 200_000)
+    with pytest.raises(InputError, match="the head's training"):
         second.fit(stream_of(folder, tmp_path / "work", memory=1 << 20).base)

@@ -35,7 +35,7 @@ CHUNK = 16_384  # rows that are turned from 16 into 32 bits at a time
 MIN_LABELS_FOR_LENGTH = 20  # from so many on a class tells how long means are
 LEAST_VARIANCE = 0.01  # within classes, of vectors of length 1: less would divide by roundings
 RIDGE_SCALE = 8.0  # factor of r before its softmax
-RIDGE_LABELS = 20.0  # labels with which a class gives the ridge half of its share
+RIDGE_LABELS = 5.0  # labels with which a class gives the ridge half of its share
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,8 +2,8 @@
 
 T x·(d_a − d_b), the difference of the logits of the two likeliest classes a and b with directions d, is linear in f(v),
 and every block of f is linear in features once its length is known. So the difference is a sum over blocks; that of the
-first block a sum over the node's features, that of the second a sum over the nodes around. What ridge regression makes
-of it, in log-probabilities, is added as one number.
+first block a sum over the node's features, that of the second a sum over the nodes around. What the head of
+session 0 and ridge regression make of it, in log-probabilities, is added as one number.
 """
 
 from dataclasses import dataclass
@@ -15,12 +15,12 @@ from scipy import sparse
 
 from graphfcl.graph import VisibleGraph
 from graphfcl.methods.anchor.frame import joined
-from graphfcl.methods.anchor.rounds import Rounds, answers, ridge_tensors
+from graphfcl.methods.anchor.rounds import Rounds, answer_tensors, answers
 from graphfcl.methods.anchor.storage import AnchorKnowledge
 from graphfcl.methods.blocks import NodeTables
 from graphfcl.methods.learner import Explanation
 
-BLOCKS = ("own features", "features around", "encoder", "ridge")
+BLOCKS = ("own features", "features around", "encoder", "head and ridge")
 
 Numbered = tuple[tuple[int, float], ...]
 
@@ -58,8 +58,10 @@ class Evidence:
         """Explain the answer for the node."""
         here = self.table_rows(np.array([self.row]))
         posterior = self.rounds.posteriors_at(here)
-        tensors = ridge_tensors(self.knowledge.anchors, self.knowledge.settings)
-        answer = answers(posterior, self.rounds.x.rows_at(here).float() @ tensors["by sums"].T, tensors)[0]
+        tensors = answer_tensors(self.knowledge.anchors, self.knowledge.head, self.knowledge.settings)
+        points = self.rounds.x.rows_at(here).float()
+        share = self.knowledge.settings.head_share
+        answer = answers(posterior, points, points @ tensors["by sums"].T, tensors, share)[0]
         order = answer.argsort(descending=True)[: max(2, min(top, len(answer)))].tolist()
         first, second = order[0], order[1] if len(order) > 1 else order[0]
 
@@ -69,8 +71,8 @@ class Evidence:
         towards = frame["whitening"] @ (self.rounds.directions[first] - self.rounds.directions[second])
         towards = towards * self.knowledge.settings.temperature / length
         sizes = [block.shape[1] for block in blocks]
-        by_ridge = torch.log(answer.clamp(min=1e-12)) - torch.log(posterior[0].clamp(min=1e-12))
-        parts = [*(part.sum() for part in (centred * towards).split(sizes)), by_ridge[first] - by_ridge[second]]
+        by_both = torch.log(answer.clamp(min=1e-12)) - torch.log(posterior[0].clamp(min=1e-12))
+        parts = [*(part.sum() for part in (centred * towards).split(sizes)), by_both[first] - by_both[second]]
         scaled = [
             towards.split(sizes)[place] * weights[place] / (blocks[place][0] - frame[f"centre.{place}"]).norm()
             for place in range(2)

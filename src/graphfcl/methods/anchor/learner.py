@@ -12,7 +12,8 @@ covariance of session 0, shrunk to Ŝ = S_w + ρ tr(S_w)/D · I, one Cholesky de
 
     x(v) = unit( (f(v) − m) L^(−T) )
 
-in which class means under a common covariance are told apart by their angle.
+in which class means under a common covariance are told apart by their angle. On x a softmax head is trained, for the
+classes of session 0 alone (``head.py``).
 
 **A session** adds S_c += Σ x(v), n_c += 1 over the supports of class c, and Q += Σ x(v) x(v)ᵀ over those of classes
 that arrived after session 0. Sums commute: sessions in any order, or all at once, give the same state. Centre, basis,
@@ -28,8 +29,9 @@ twice, over all visible nodes, labelled or not. The sums are a prior that weighs
 class with thousands of them moves little, one with five goes where its nodes lie. The stored sums are those of the
 graphs their nodes were learned on; as the graph grows the visible nodes, which are embedded again, pull every mean
 along. ℓ_c is the length of the mean without its noise. Neighbours have their part by smoothing or by the links between
-classes (``rounds.py``). The answer is the geometric mean of P and of ridge regression on the labels, whose weight grows
-with the labels of a class:  P'_c ∝ P_c^(1−g_c) h_c^(g_c),  g_c = g n_c/(n_c + 20).
+classes (``rounds.py``). How the classes of session 0 share their probability averages the head and the means (weight
+γ). The answer is the geometric mean of that and of ridge regression on the labels of all classes, whose weight grows
+with the labels of a class:  P'_c ∝ P_c^(1−g_c) h_c^(g_c),  g_c = g n_c/(n_c + 5).
 
 **Chosen by validation sessions** of the run: how much the surroundings weigh (a₂), how many hops they reach, and how
 neighbours have a part (s, steps, β): one of five (``choosing.py``). All else is one constant for all graphs, fixed on
@@ -92,7 +94,7 @@ class Anchor(EncoderLearner):
     )
     reference: ClassVar[str] = "this project, docs/anchor.md"
     settings_type: ClassVar[type[Any]] = AnchorSettings
-    production_settings: ClassVar[dict[str, Any]] = {"pretraining.epochs": 10, "covariance_columns": 256}
+    production_settings: ClassVar[dict[str, Any]] = {"pretraining.epochs": 10, "head_nodes": 500}
     lasting_tensors: ClassVar[tuple[str, ...]] = ("network.", "frame.")
     works_on_disk: ClassVar[bool] = True
     settings: AnchorSettings
@@ -176,6 +178,8 @@ class Anchor(EncoderLearner):
             self.cache.keep_embeddings(base.visible_graph, x)
             shrinkage = Shrinkage.of(len(base.classes), frame, settings)
             knowledge.anchors = Anchors.of(inputs, x, train, len(base.classes), shrinkage)
+            if settings.head_share > 0:
+                knowledge.train_head(inputs, x, train, validation, progress)
 
     def _train_encoder(self, train: Labelled, validation: Labelled, tables: NodeTables, progress: Progress) -> None:
         if isinstance(self.training, RowTraining):
@@ -280,7 +284,7 @@ class Anchor(EncoderLearner):
 
     def _score_all(self, inputs: NodeTables) -> Any:
         rounds = self._rounds(inputs)
-        scores = score_table(inputs, rounds, self.knowledge.anchors, self.settings)
+        scores = score_table(inputs, rounds, self.knowledge.anchors, self.knowledge.head, self.settings)
         readable = scores.readable()
         self.last_tables.replace_by(inputs.stored_behind(scores))
         return readable
@@ -305,16 +309,18 @@ class Anchor(EncoderLearner):
         self.cache.keep_embeddings(visible, x)
         labelled, shrinkage = join_labelled(train, supports), self.knowledge.anchors.shrinkage
         self.knowledge.anchors = Anchors.of(tables, x, labelled, len(self.classes_), shrinkage)
+        self.knowledge.restate_head(tables, x, train)
         return True
 
     def calibration_learner(self) -> Learner | None:
-        """One whose encoder is trained for a few epochs alone; basis and neighbourhood are those of this one.
+        """One without a head, whose encoder is trained for a few epochs alone; basis and neighbourhood are those of
+        this one.
 
         Neither has seen a label of the classes that are held out, but for the choice between five neighbourhoods.
         """
         training = self.settings.pretraining
         training = replace(training, epochs=min(training.epochs, HELD_OUT_EPOCHS))
-        fixed = replace(self.settings, pretraining=training, **self.knowledge.neighbourhood._asdict())
+        fixed = replace(self.settings, pretraining=training, head_share=0.0, **self.knowledge.neighbourhood._asdict())
         learner = type(self)(fixed, seed=self.seed, device=self.device)
         learner.knowledge.frame |= {name: self.knowledge.frame[name] for name in ("basis", "basis.scales")}
         learner.cache.share(self.cache)

@@ -22,6 +22,7 @@ import numpy as np
 import torch
 
 from graphfcl.methods.anchor.class_sums import Anchors, directions_of, logits_of, products_with, with_ridge
+from graphfcl.methods.anchor.head import shared_out
 from graphfcl.methods.anchor.settings import AnchorSettings, Neighbourhood
 from graphfcl.methods.blocks import NodeTables, RowBlock, Table
 from graphfcl.methods.learner import Tensors
@@ -137,31 +138,40 @@ def with_neighbours(
     return posterior
 
 
-def score_table(tables: NodeTables, rounds: Rounds, anchors: Anchors, settings: AnchorSettings) -> Table:
+def score_table(
+    tables: NodeTables, rounds: Rounds, anchors: Anchors, head: torch.Tensor, settings: AnchorSettings
+) -> Table:
     """(n, C) log-probabilities, plus how near a node is to any class by the sums alone.
 
     The latter is the same for all classes of a node, so it changes no probability, but it tells nodes of unknown
     classes, which the rounds would hide.
     """
-    tensors = {"directions": rounds.directions, **ridge_tensors(anchors, settings)}
+    tensors = {"directions": rounds.directions, **answer_tensors(anchors, head, settings)}
     read = {"x": rounds.x} if rounds.posterior is None else {"x": rounds.x, "posterior": rounds.posterior}
-    return tables.table(
-        "scores", _scores, len(anchors.counts), tables=read, tensors=tensors, temperature=settings.temperature
-    )
+    values: dict[str, Any] = {"temperature": settings.temperature, "share": settings.head_share}
+    return tables.table("scores", _scores, len(anchors.counts), tables=read, tensors=tensors, **values)
 
 
-def ridge_tensors(anchors: Anchors, settings: AnchorSettings) -> Tensors:
+def answer_tensors(anchors: Anchors, head: torch.Tensor, settings: AnchorSettings) -> Tensors:
     """What :func:`answers` reads."""
-    return {
+    tensors = {
         "counts": anchors.counts,
         "by sums": anchors.directions(settings),
         "ridge": anchors.ridge(settings),
         "shares": anchors.ridge_shares(settings),
     }
+    return {**tensors, "head": head} if len(head) else tensors
 
 
-def answers(posterior: torch.Tensor, near: torch.Tensor, tensors: Tensors) -> torch.Tensor:
-    """(n, C) probabilities from the posterior of the rounds and the ridge. near: (n, C) products with "by sums"."""
+def answers(
+    posterior: torch.Tensor, points: torch.Tensor, near: torch.Tensor, tensors: Tensors, share: float
+) -> torch.Tensor:
+    """(n, C) probabilities: the posterior of the rounds with what the head and the ridge make of it.
+
+    points: (n, D) x. near: (n, C) their products with "by sums". share: of the head.
+    """
+    if "head" in tensors:
+        posterior = shared_out(posterior, points, tensors["head"], share)
     return with_ridge(posterior, near @ tensors["ridge"], tensors["shares"], tensors["counts"])
 
 
@@ -239,6 +249,6 @@ def _round_sums(block: RowBlock) -> Tensors:
 def _scores(block: RowBlock) -> torch.Tensor:
     points, tensors, temperature = block.rows("x").float(), block.tensors, block.values["temperature"]
     near = products_with(points, tensors["by sums"], 1.0)
-    probabilities = answers(_posterior(block, points), near, tensors)
+    probabilities = answers(_posterior(block, points), points, near, tensors, block.values["share"])
     logits = (temperature * near).masked_fill(~(tensors["counts"] > 0), -torch.inf)
     return torch.log(probabilities.clamp(min=1e-12)) + torch.logsumexp(logits, dim=1, keepdim=True)

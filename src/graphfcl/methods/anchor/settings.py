@@ -10,6 +10,7 @@ from graphfcl.methods.shared.supervised_training import SupervisedSettings
 
 EncoderInput = Literal["graph", "hops", "none"]
 Candidate = tuple[float, int, float, int, float]
+HEAD_NODES = 500  # of a class, on a graph above ``whole_up_to``
 MOST_STEPS = 100  # of hops, smoothing and rounds: each is a pass over the graph
 Steps = Annotated[int, Limits(least=1, below=MOST_STEPS + 1)]
 
@@ -67,7 +68,7 @@ class AnchorSettings(EncoderSettings):
     encoder_nodes: Count = 500
     """Nodes of a class that an encoder of hops is trained on at most, drawn by the seed."""
     whole_up_to: Number = 200_000
-    """Nodes of a graph up to which all of them choose the neighbourhood; above, a sample does."""
+    """Nodes of a graph up to which all of them choose the neighbourhood and train the head; above, a sample does."""
     rank: Count = 1024
     """Columns of the basis B at most."""
     raw_weight: Weight = 1.0
@@ -76,13 +77,21 @@ class AnchorSettings(EncoderSettings):
     """Weight of the encoder's output (a_z)."""
     unit_rows: bool | None = None
     """Rows of features have unit length; by default words have it, and numbers keep the length of theirs."""
-    ridge_share: Share = 0.35
+    head_share: Share = 0.5
+    """Weight of the head that is trained on session 0 among the classes of session 0 (γ); 0 trains none."""
+    head_steps: Number = 300
+    """Steps of its training at most."""
+    head_rate: Positive = 0.01
+    """Adam's rate in its training."""
+    head_nodes: Count | None = None
+    """Train nodes of a class that it is trained on at most, drawn by the seed; all if it is not given."""
+    ridge_share: Share = 0.2
     """Weight of ridge regression in the answer, for a class with many labels (g)."""
     ridge_penalty: Positive = 1.0
     """Its penalty, in units of the within-class covariance (λ)."""
     covariance_prior: Weight = 20.0
     """Labels that the covariance of session 0 counts for beside that of later classes (κ)."""
-    covariance_columns: Count = 512
+    covariance_columns: Count = 256
     """Columns of x whose products are summed together for it, at most."""
     shrinkage: Positive = 0.5
     """How far the covariance is drawn to a multiple of the identity (ρ)."""
@@ -125,8 +134,16 @@ class AnchorSettings(EncoderSettings):
             )
 
     def samples(self, nodes: int) -> bool:
-        """Whether a graph of so many nodes is so large that a sample chooses the neighbourhood."""
+        """Whether a graph of so many nodes is so large that a sample chooses the neighbourhood and trains the head."""
         return nodes > self.whole_up_to
+
+    def most_for_head(self, nodes: int) -> int | None:
+        """Train nodes of a class that the head is trained on at most; None: all."""
+        return min(self.head_nodes or HEAD_NODES, HEAD_NODES) if self.samples(nodes) else self.head_nodes
+
+    def most_validated(self, nodes: int) -> int | None:
+        """Validation nodes of a class that the head is validated on at most; None: all."""
+        return HEAD_NODES if self.samples(nodes) else None
 
     def neighbourhoods(self) -> list[Neighbourhood]:
         """The candidates with what is fixed put in; each once."""

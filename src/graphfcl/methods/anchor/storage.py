@@ -3,31 +3,38 @@
 from collections.abc import Callable
 from typing import Any, Self
 
+import numpy as np
 import torch
 
 from graphfcl.methods.anchor.choosing import held_by_choice
 from graphfcl.methods.anchor.class_sums import Anchors, Shrinkage
+from graphfcl.methods.anchor.head import LabelledPoints, retrained_head, trained_head
 from graphfcl.methods.anchor.hop_encoder import HOPS
 from graphfcl.methods.anchor.settings import AnchorSettings, Neighbourhood
-from graphfcl.methods.blocks import Held, NodeTables
-from graphfcl.methods.blocks.interface import count_of_each_class
-from graphfcl.methods.learner import Tensors
+from graphfcl.methods.blocks import Held, NodeTables, Table
+from graphfcl.methods.blocks.interface import count_of_each_class, some_of_each_class
+from graphfcl.methods.learner import Labelled, Progress, Tensors, join_labelled, select_labelled
 from graphfcl.methods.shared.parts import Part
 from graphfcl.methods.shared.untrained_features import in_steps, upper_triangle
 from graphfcl.methods.shared.validation_sessions import STEP_DRAWS
+from graphfcl.nn import tensor_of
 from graphfcl.stream import BaseSession
 
 MAX_FRAME_BYTES = 18_000_000  # storage budget for basis, whitening, encoder and products
 BYTES_OF_HOP = 16  # of a number that the encoder reads, as it is gathered and with that of the other rows
+BYTES_OF_POINT = 12  # of a number of x that the head reads
 READ_BY_ENCODER = 1 + len(HOPS)  # times the columns of the basis
 FIRST_LAYER = "network.encoder.first.weight"
+HEAD = "head.weight"
+HEAD_COUNTS = "head.counts"
 
 
 class AnchorKnowledge(Part):
     """What ANCHOR knows besides its encoder.
 
-    frame: what session 0 fixed: basis, centres, middle, whitening and its shift. anchors: class sums.
-    neighbourhood: what validation sessions chose.
+    frame: what session 0 fixed: basis, centres, middle, whitening and its shift. head: (M, D) weights of the head on
+    session 0, in 16 bits. head_steps: those of its training. head_counts: (M,) labels of each class that it was trained
+    on. anchors: class sums. neighbourhood: what validation sessions chose.
     first_layer: answers the encoder's first weights, which are stored in 8 bits once the frame is fixed.
     encoder_input: what the encoder reads.
     """
@@ -37,6 +44,9 @@ class AnchorKnowledge(Part):
     ) -> None:
         self.settings, self.seed = settings, seed
         self.frame: Tensors = {}
+        self.head = torch.zeros(0, 0, dtype=torch.float16)
+        self.head_steps = 0
+        self.head_counts = torch.zeros(0, dtype=torch.float64)
         self.anchors = Anchors.empty()
         self.neighbourhood = neighbourhood
         self._first_layer = first_layer
@@ -55,6 +65,40 @@ class AnchorKnowledge(Part):
         Rounding to 16 bits turns last digits, which follow from the order of sums, into steps of 0.0005.
         """
         return "<f2" if self.encoder_input == "graph" else "<f4"
+
+    def train_head(
+        self, tables: NodeTables, x: Table, train: Labelled, validation: Labelled, progress: Progress
+    ) -> None:
+        """Train the head on session 0; ``anchors`` must hold its class sums. x: of all nodes."""
+        settings = self.settings
+        shown = self._some(train, settings.most_for_head(tables.node_count))
+        validated = self._some(validation, settings.most_validated(tables.node_count))
+        both = _labelled_points(tables, x, join_labelled(shown, validated))  # one pass over a table on disk
+        sizes = [len(shown[0]), len(validated[0])]
+        parts = list(zip(*(part.split(sizes) for part in both), strict=True))
+        start = settings.temperature * self.anchors.directions(settings)  # the rule of the means
+        trained = trained_head(start, parts[0], parts[1], settings.head_steps, settings.head_rate, progress)
+        self.head, self.head_steps = trained
+        self.head_counts = _label_counts(train[1], len(self.head))
+
+    def restate_head(self, tables: NodeTables, x: Table, train: Labelled) -> None:
+        """Train the head again if labels of session 0 were taken back or merged; it uses no later ones.
+
+        Labels of session 0 only ever go, or move to another column as a whole class, so their counts tell.
+        """
+        of_head, counts = train[1] < len(self.head), _label_counts(train[1], len(self.head))
+        if torch.equal(counts, self.head_counts):
+            return
+        self.head_counts = counts
+        if of_head.any():
+            shown = select_labelled(train, np.flatnonzero(of_head))
+            some = _labelled_points(tables, x, self._some(shown, self.settings.most_for_head(tables.node_count)))
+            base = Anchors.of(tables, x, shown, len(self.head))
+            start = self.settings.temperature * base.directions(self.settings)
+            self.head = retrained_head(start, some, self.head_steps, self.settings.head_rate)
+
+    def _some(self, labelled: Labelled, most: int | None) -> Labelled:
+        return labelled if most is None else some_of_each_class(labelled, most, self.seed)
 
     @property
     def is_fixed(self) -> bool:
@@ -87,7 +131,7 @@ class AnchorKnowledge(Part):
             return {"embeddings": embeddings}
         spared = 3 * self._first_layer().nbytes // 4  # of the network's 32 bits
         frame = sum(tensor.nbytes for tensor in self._stored_frame().values())
-        return {"embeddings": embeddings, "weights": frame - spared}
+        return {"embeddings": embeddings, "weights": frame - spared + self.head.nbytes}
 
     @property
     def _many(self) -> int:
@@ -95,7 +139,8 @@ class AnchorKnowledge(Part):
         return 0 if self.anchors.shrinkage is None else self.anchors.shrinkage.many
 
     def values(self) -> dict[str, Any]:
-        return {"hop": list(self.neighbourhood), "many": self._many, **self._input_values()}
+        fixed = {"many": self._many, "head_steps": self.head_steps}
+        return {"hop": list(self.neighbourhood), **fixed, **self._input_values()}
 
     def tensors(self) -> Tensors:
         kept: Tensors = {}
@@ -103,7 +148,8 @@ class AnchorKnowledge(Part):
             steps = (self._first_layer() / self.frame["first.scales"]).round().to(torch.int8)
             kept = {FIRST_LAYER: steps.cpu()}
             kept |= {f"frame.{name}": tensor for name, tensor in self._stored_frame().items()}
-        return {**kept, **self.anchors.tensors()}
+        head = {HEAD: self.head.cpu(), HEAD_COUNTS: self.head_counts} if len(self.head) else {}  # labels change it
+        return {**kept, **head, **self.anchors.tensors()}
 
     def load(self, values: dict[str, Any], tensors: Tensors, device: torch.device) -> None:
         self.neighbourhood = Neighbourhood(*values["hop"]).check()
@@ -118,6 +164,8 @@ class AnchorKnowledge(Part):
             self.frame["whitening"] = upper_triangle(self.frame.pop("root").float())
         shrinkage = Shrinkage.of(values["many"], self.frame, self.settings) if self.frame else None
         self.anchors = Anchors.load(tensors, device, shrinkage)
+        self.head, self.head_steps = tensors.get(HEAD, self.head[:0]).to(device), values["head_steps"]
+        self.head_counts = tensors[HEAD_COUNTS].cpu() if len(self.head) else self.head_counts[:0]
         self.encoder_input = values.get("encoder_input", "graph")
 
     def require_room(self, tables: NodeTables, base: BaseSession, rank: int, size: int) -> None:
@@ -138,6 +186,10 @@ class AnchorKnowledge(Part):
         if by_encoder:
             taken = sum(count_of_each_class(part, settings.encoder_nodes) for part in labels)
             held.append(Held.of_rows("the encoder's training", taken, by_encoder, BYTES_OF_HOP))
+        if settings.head_share > 0:
+            most = (settings.most_for_head(tables.node_count), settings.most_validated(tables.node_count))
+            rows = sum(map(count_of_each_class, labels, most))
+            held.append(_held_by_head(rows, vector))
         if sampled:
             held.append(held_by_choice(base, tables, rank, settings, self.seed))
         tables.require(*held, columns=widest, slice_copies=3)
@@ -160,7 +212,24 @@ class AnchorKnowledge(Part):
         # Nothing of it is written to after session 0.
         self.frame, self.neighbourhood = dict(other.frame), other.neighbourhood
         self.encoder_input = other.encoder_input
-        self.anchors = other.anchors
+        self.head, self.head_steps, self.anchors = other.head, other.head_steps, other.anchors
+        self.head_counts = other.head_counts
+
+
+def _labelled_points(tables: NodeTables, x: Table, labelled: Labelled) -> LabelledPoints:
+    """x of some labelled nodes, and their columns."""
+    tables.require(_held_by_head(labelled[0].size, x.columns))
+    return x.rows_at(tables.visible.rows(labelled[0])), tensor_of(labelled[1], tables.device)
+
+
+def _label_counts(columns: np.ndarray, count: int) -> torch.Tensor:
+    """(count,) how many labels each of the first columns has."""
+    return torch.from_numpy(np.bincount(columns[columns < count], minlength=count)).double()
+
+
+def _held_by_head(rows: int, columns: int) -> Held:
+    """What the head's training holds."""
+    return Held.of_rows("the head's training", rows, columns, BYTES_OF_POINT)
 
 
 def first_layer_shape(
