@@ -96,7 +96,7 @@ def test_probabilities_are_the_mean_of_anchor_the_ridge_and_two_heads(stream: St
     heads = [(each, head_by_loop(each[rows], columns, 20, 0.05)) for each in (plain, with_output)]
     by_head, by_wide_head = (torch.softmax(vectors @ weight.T, dim=1) for vectors, weight in heads)
     by_anchor = torch.softmax(torch.from_numpy(alone.scores(visible, visible.nodes)), dim=1)
-    expected = (by_anchor + torch.softmax(30 * plain @ ridge, dim=1) + (by_head + by_wide_head) / 2) / 3
+    expected = 0.6 * by_anchor + 0.2 * torch.softmax(30 * plain @ ridge, dim=1) + 0.1 * (by_head + by_wide_head)
     actual = torch.softmax(torch.from_numpy(learner.scores(visible, visible.nodes)), dim=1)
     np.testing.assert_allclose(actual, expected, atol=5e-3)
 

@@ -121,7 +121,7 @@ def test_an_explanation_adds_up(learner: Anchor) -> None:
     known = learner.knowledge
     posterior, directions = posteriors(known.anchors, table, visible.loaded(), known.neighbourhood, learner.settings)
     tensors = answer_tensors(known.anchors, known.head, learner.settings)
-    answer = answers(posterior, table.float(), table.float() @ tensors["by sums"].T, tensors, 0.5)
+    answer = answers(posterior, table.float(), tensors, 0.5)
     for node in stream.base.validation[:5].tolist():
         actual = learner.explain(visible, node, top=10_000)
         assert actual is not None
@@ -129,8 +129,8 @@ def test_an_explanation_adds_up(learner: Anchor) -> None:
         assert p >= q
         row = int(visible.rows(np.array([node]))[0])
         difference = float(learner.settings.temperature * table[row].float() @ (directions[first] - directions[second]))
-        by_ridge = torch.log(answer[row].clamp(min=1e-12) / posterior[row].clamp(min=1e-12))
-        difference += float(by_ridge[first] - by_ridge[second])
+        by_both = torch.log(answer[row].clamp(min=1e-12) / posterior[row].clamp(min=1e-12))
+        difference += float(by_both[first] - by_both[second])
         assert p == pytest.approx(float(answer[row].max()))
         assert sum(actual.blocks.values()) == pytest.approx(difference, rel=0.01, abs=0.05)
         named = {column for column, _ in actual.features}
@@ -256,7 +256,7 @@ def test_an_explanation_of_a_new_class_against_one_of_session_0_adds_up() -> Non
     known = made.knowledge
     posterior, directions = posteriors(known.anchors, table, visible.loaded(), known.neighbourhood, made.settings)
     tensors = answer_tensors(known.anchors, known.head, made.settings)
-    answer = answers(posterior, table.float(), table.float() @ tensors["by sums"].T, tensors, 0.5)
+    answer = answers(posterior, table.float(), tensors, 0.5)
     first, second = answer.topk(2, dim=1).indices.T
     mixed = np.flatnonzero(((first < many) != (second < many)).numpy())[:4]
     assert mixed.size
@@ -264,9 +264,9 @@ def test_an_explanation_of_a_new_class_against_one_of_session_0_adds_up() -> Non
         actual = made.explain(visible, int(visible.nodes[row]))
         assert actual is not None
         (a, _), (b, _) = actual.classes[:2]
-        by_ridge = torch.log(answer[row] / posterior[row])
+        by_both = torch.log(answer[row] / posterior[row])
         logits = float(made.settings.temperature * table[row].float() @ (directions[a] - directions[b]))
-        expected = logits + float(by_ridge[a] - by_ridge[b])
+        expected = logits + float(by_both[a] - by_both[b])
         assert sum(actual.blocks.values()) == pytest.approx(expected, rel=0.01, abs=0.05)
 
 

@@ -65,7 +65,7 @@ def test_an_explanation_is_that_of_a_pass_over_all_nodes(kind: str, links: float
     table, known = torch.from_numpy(learner.embeddings(visible)), learner.knowledge
     posterior, directions = posteriors(known.anchors, table, visible.loaded(), known.neighbourhood, settings)
     tensors = answer_tensors(known.anchors, known.head, settings)
-    answer = answers(posterior, table.float(), table.float() @ tensors["by sums"].T, tensors, 0.5).numpy()
+    answer = answers(posterior, table.float(), tensors, 0.5).numpy()
     own = torch.softmax(settings.temperature * table.float() @ directions.T, dim=1).numpy()
     weights = links * links_of(visible.loaded()) if links else np.zeros((700, 700))
     for node in stream.base.validation[:6].tolist():

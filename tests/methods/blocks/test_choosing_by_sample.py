@@ -154,6 +154,7 @@ def metric_of(members: list[np.ndarray], many: int, added: np.ndarray) -> tuple[
     inverse = np.linalg.inv((1 - share) * np.eye(len(added)) + share * (scale * later.T @ later / degrees + added))
     means = np.concatenate([np.tile(each.mean(axis=0), (len(each), 1)) for each in members[:many]])
     within = (len(added) - np.trace(inverse @ added)) / scale
+    within *= 1 - many / len(means)  # the means have their noise already
     return inverse, within + float(np.einsum("ij,jk,ik->i", means, inverse, means).mean())
 
 

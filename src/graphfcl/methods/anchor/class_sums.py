@@ -1,9 +1,9 @@
 """Class sums of x, and what follows from them in closed form: the metric, class directions, and ridge regression.
 
-**Metric.** x is whitened by the within-class covariance of session 0, shrunk by ρ̄ = ρ tr(S_w)/D (``frame.py``): in x it
-is I, of which E = ρ̄ RᵀR is what the shrinkage added. Later classes have a covariance of their own. Labelled nodes of
-later classes add x xᵀ to Q, of which blocks on the diagonal are kept. With C₁ later classes of C, the covariance of all
-classes is::
+**Metric.** Vectors are whitened by the within-class covariance of session 0, shrunk by ρ̄ = ρ tr(S_w)/D (``frame.py``):
+before they get unit length it is I, of which E = ρ̄ RᵀR is what the shrinkage added. Later classes have a covariance of
+their own. Their labelled nodes add x xᵀ to Q, of which blocks on the diagonal are kept. With C₁ later classes among the
+C that have a label, the covariance of all classes is::
 
     W = Q − Σ_c S_c S_cᵀ/n_c,   N = Σ_c (n_c − 1)                                       (over later classes)
     B = (1 − b) I + b (s W/N + E),   b = C₁/C · N/(N + κ),   A = B⁻¹
@@ -11,14 +11,16 @@ classes is::
 s = (D − tr E)/v₀ brings unit vectors to the scale of I; v₀ is the trace of the within-class covariance of session 0 in
 x. With one label per later class N = 0, and A = I.
 
-**Directions.** Class c has the direction Aμ_c/(ℓ_c √q), q the mean of xᵀAx. The mean of n vectors whose true mean has
-the squared length ℓ² has ℓ² + (q − ℓ²)/n, so ℓ_c² = (μ_cᵀAμ_c − q/n)/(1 − 1/n), shrunk to that of well-known classes.
+**Directions.** Class c has the direction Aμ_c/(ℓ_c √q), q the mean of xᵀAx over labelled nodes of session 0. The mean
+of n vectors whose true mean has the squared length ℓ² has ℓ² + (q − ℓ²)/n, so ℓ_c² = (μ_cᵀAμ_c − q/n)/(1 − 1/n), shrunk
+to that of well-known classes.
 
-**Ridge regression** on class indicators, every class counting the same, under the same covariance (v = tr AS_w)::
+**Ridge regression** on class indicators, every class counting the same, under the same covariance::
 
-    r(v) = x A Mᵀ (M A Mᵀ + λ C v/D · I)⁻¹,   M = [μ_1 … μ_C]ᵀ
+    r(v) = x A Mᵀ (M A Mᵀ + λ C v/D · I)⁻¹,   M = [μ_1 … μ_C]ᵀ,   v = tr(A (B − E))/s = (D − tr AE)/s
 
-It is a (C, C) matrix times the products x·Aμ_c, so it takes no further pass over x.
+v is the trace of the covariance of all classes in the metric. The probabilities are softmax(8 r/r̄), r̄ the mean of
+r_c at μ_c.
 """
 
 from dataclasses import dataclass, replace
@@ -34,6 +36,7 @@ from graphfcl.methods.shared.untrained_features import symmetric
 CHUNK = 16_384  # rows that are turned from 16 into 32 bits at a time
 MIN_LABELS_FOR_LENGTH = 20  # from so many on a class tells how long means are
 LEAST_VARIANCE = 0.01  # within classes, of vectors of length 1: less would divide by roundings
+LEAST_PENALTY = 1e-9
 RIDGE_SCALE = 8.0  # factor of r before its softmax
 RIDGE_LABELS = 5.0  # labels with which a class gives the ridge half of its share
 
@@ -125,19 +128,26 @@ class Anchors:
 
     @cached_property
     def _base_variance(self) -> float:
-        """v₀: trace of the within-class covariance of session 0; x has unit length."""
-        counts, sums = self.counts[self._first], self.sums[self._first]
-        total, squares = float(counts.sum()), float(((sums**2).sum(dim=1) / counts.clamp(min=1)).sum())
-        return max((total - squares) / max(total - float((counts > 0).sum()), 1.0), LEAST_VARIANCE)
+        """v₀: trace of the within-class covariance of session 0; x has unit length.
+
+        Of all classes, if no class of session 0 has two labels any more.
+        """
+        for some in (self._first, slice(None)):
+            counts, sums = self.counts[some], self.sums[some]
+            total, squares = float(counts.sum()), float(((sums**2).sum(dim=1) / counts.clamp(min=1)).sum())
+            spare = total - float((counts > 0).sum())
+            if spare > 0:
+                return max((total - squares) / spare, LEAST_VARIANCE)
+        return 1.0
 
     def _factor(self) -> torch.Tensor | None:
         """(b, w, w) the Cholesky factor of B; None if it is I."""
         if self.shrinkage is None:
             return None
-        later, counts, added = (
+        added, later, counts = (
+            self.shrinkage.added,
             self.sums[self.shrinkage.many :],
             self.counts[self.shrinkage.many :],
-            self.shrinkage.added,
         )
         known = counts > 0
         spare = float((counts[known] - 1).sum())
@@ -145,10 +155,21 @@ class Anchors:
             return None
         parts = in_blocks(later[known] / counts[known].sqrt()[:, None], self.shrinkage.columns)
         within = (self.products - parts.transpose(1, 2) @ parts) / spare
-        scale = (self.sums.shape[1] - float(_trace(added))) / self._base_variance
         share = float(known.sum() / (self.counts > 0).sum()) * spare / (spare + self.shrinkage.prior)
         one = torch.eye(added.shape[1], dtype=torch.float64, device=added.device)
-        return torch.linalg.cholesky((1 - share) * one + share * (scale * within + added))
+        change = self._unshrunk / self._base_variance * within + added - one
+        factor, failed = torch.linalg.cholesky_ex(one + share * change)
+        while bool(failed.any()):  # vectors were taken back that differ from those that were added
+            share /= 2
+            factor, failed = torch.linalg.cholesky_ex(one + share * change)
+        return factor
+
+    @property
+    def _unshrunk(self) -> float:
+        """D − tr E."""
+        assert self.shrinkage is not None
+        size = self.sums.shape[1]
+        return max(size - float(_trace(self.shrinkage.added)), 1e-3 * size)
 
     @cached_property
     def metric(self) -> "Metric":
@@ -157,12 +178,14 @@ class Anchors:
         if factor is None:
             return Metric(None, 1.0, self._base_variance)
         assert self.shrinkage is not None
-        size, added, first = self.sums.shape[1], self.shrinkage.added, self._first
-        kept = float(_trace(torch.cholesky_solve(added, factor)))
-        within = self._base_variance * (size - kept) / (size - float(_trace(added)))
+        kept = float(_trace(torch.cholesky_solve(self.shrinkage.added, factor)))
+        within = self._base_variance * max(self.sums.shape[1] - kept, 0.0) / self._unshrunk
         plain = Metric(factor, 1.0, within)
-        squares = plain.squares(self.means[first]) * self.counts[first]
-        return replace(plain, length=within + float(squares.sum() / self.counts[first].sum().clamp(min=1)))
+        some = self._first if bool(self.counts[self._first].any()) else slice(None)
+        counts, squares = self.counts[some], plain.squares(self.means[some])
+        total, known = float(counts.sum()), float((counts > 0).sum())
+        length = within * (total - known) / total + float((counts * squares).sum()) / total
+        return replace(plain, length=length)
 
     # What follows from it
 
@@ -175,17 +198,14 @@ class Anchors:
         return logits_of(points, self.directions(settings), self.counts, settings.temperature)
 
     def ridge(self, settings: AnchorSettings) -> torch.Tensor:
-        """(C, C) what turns products with ``directions`` into the logits of the ridge."""
-        metric, known = self.metric, self.counts > 0
-        similar = self.means @ metric.times(self.means).T
-        penalty = settings.ridge_penalty * metric.variance / self.sums.shape[1] * float(known.sum())
-        penalty = max(penalty, 1e-6 * float(similar.trace()) / max(1, len(similar)), 1e-12)
-        inverse = torch.linalg.inv(
-            similar + penalty * torch.eye(len(similar), dtype=similar.dtype, device=similar.device)
-        )
-        own = ((similar * inverse.T).sum(dim=1)[known].mean()).clamp(min=1e-9)
-        lengths = lengths_of(self.means, self.counts, metric, settings)
-        return (RIDGE_SCALE / own * lengths[:, None] * inverse).float()
+        """(C, D) whose products with x are 8 r/r̄."""
+        known, turned = self.counts > 0, self.metric.times(self.means)
+        similar = self.means @ turned.T
+        penalty = settings.ridge_penalty * self.metric.variance / self.sums.shape[1] * float(known.sum())
+        one = torch.eye(len(similar), dtype=similar.dtype, device=similar.device)
+        weights = torch.linalg.solve(similar + max(penalty, LEAST_PENALTY) * one, turned)
+        own = (self.means * weights).sum(dim=1)[known].mean().clamp(min=1e-9)
+        return (RIDGE_SCALE / own * weights).float()
 
     def ridge_shares(self, settings: AnchorSettings) -> torch.Tensor:
         """(C,) how much the ridge has to say of each class."""

@@ -60,8 +60,7 @@ class Evidence:
         posterior = self.rounds.posteriors_at(here)
         tensors = answer_tensors(self.knowledge.anchors, self.knowledge.head, self.knowledge.settings)
         points = self.rounds.x.rows_at(here).float()
-        share = self.knowledge.settings.head_share
-        answer = answers(posterior, points, points @ tensors["by sums"].T, tensors, share)[0]
+        answer = answers(posterior, points, tensors, self.knowledge.settings.head_share)[0]
         order = answer.argsort(descending=True)[: max(2, min(top, len(answer)))].tolist()
         first, second = order[0], order[1] if len(order) > 1 else order[0]
 

@@ -31,7 +31,7 @@ graphs their nodes were learned on; as the graph grows the visible nodes, which 
 along. ℓ_c is the length of the mean without its noise. Neighbours have their part by smoothing or by the links between
 classes (``rounds.py``). How the classes of session 0 share their probability averages the head and the means (weight
 γ). The answer is the geometric mean of that and of ridge regression on the labels of all classes, whose weight grows
-with the labels of a class:  P'_c ∝ P_c^(1−g_c) h_c^(g_c),  g_c = g n_c/(n_c + 5).
+with the labels of a class:  P'_c ∝ P_c^(1−g_c) r_c^(g_c),  g_c = g n_c/(n_c + 5).
 
 **Chosen by validation sessions** of the run: how much the surroundings weigh (a₂), how many hops they reach, and how
 neighbours have a part (s, steps, β): one of five (``choosing.py``). All else is one constant for all graphs, fixed on
@@ -117,7 +117,7 @@ class Anchor(EncoderLearner):
     def _start(self, base: BaseSession, inputs: NodeTables) -> None:
         wanted = self.settings.encoder_input
         self.knowledge.encoder_input = "hops" if wanted == "graph" and inputs.whole is None else wanted
-        shape = (inputs.feature_count, inputs.node_count)
+        shape = (inputs.feature_count, inputs.node_count, len(base.classes))
         basis = self.knowledge.frame.get("basis")  # a learner of the calibration run has that of the fitted learner
         rank = None if basis is None else basis.shape[1]
         self._first_shape = first_layer_shape(self.settings, self.knowledge.encoder_input, *shape, rank=rank)
@@ -195,7 +195,7 @@ class Anchor(EncoderLearner):
     def _rank(self, width: int) -> int:
         """Columns of the basis: as many as the settings want, or as the bytes allow."""
         first = self._first_layer().numel() if self.knowledge.encoder_input == "graph" else 0
-        return frame_rank(self.settings, self.knowledge.encoder_input, width, first)
+        return frame_rank(self.settings, self.knowledge.encoder_input, width, self.sizes.many, first)
 
     # From a graph to x(v)
 

@@ -146,7 +146,8 @@ def score_table(
     The latter is the same for all classes of a node, so it changes no probability, but it tells nodes of unknown
     classes, which the rounds would hide.
     """
-    tensors = {"directions": rounds.directions, **answer_tensors(anchors, head, settings)}
+    tensors = {"directions": rounds.directions, "by sums": anchors.directions(settings)}
+    tensors |= answer_tensors(anchors, head, settings)
     read = {"x": rounds.x} if rounds.posterior is None else {"x": rounds.x, "posterior": rounds.posterior}
     values: dict[str, Any] = {"temperature": settings.temperature, "share": settings.head_share}
     return tables.table("scores", _scores, len(anchors.counts), tables=read, tensors=tensors, **values)
@@ -154,25 +155,20 @@ def score_table(
 
 def answer_tensors(anchors: Anchors, head: torch.Tensor, settings: AnchorSettings) -> Tensors:
     """What :func:`answers` reads."""
-    tensors = {
-        "counts": anchors.counts,
-        "by sums": anchors.directions(settings),
-        "ridge": anchors.ridge(settings),
-        "shares": anchors.ridge_shares(settings),
-    }
+    shares = anchors.ridge_shares(settings)
+    tensors = {"counts": anchors.counts, "ridge": anchors.ridge(settings), "shares": shares}
     return {**tensors, "head": head} if len(head) else tensors
 
 
-def answers(
-    posterior: torch.Tensor, points: torch.Tensor, near: torch.Tensor, tensors: Tensors, share: float
-) -> torch.Tensor:
+def answers(posterior: torch.Tensor, points: torch.Tensor, tensors: Tensors, share: float) -> torch.Tensor:
     """(n, C) probabilities: the posterior of the rounds with what the head and the ridge make of it.
 
-    points: (n, D) x. near: (n, C) their products with "by sums". share: of the head.
+    points: (n, D) x. share: of the head.
     """
     if "head" in tensors:
         posterior = shared_out(posterior, points, tensors["head"], share)
-    return with_ridge(posterior, near @ tensors["ridge"], tensors["shares"], tensors["counts"])
+    ridge = products_with(points, tensors["ridge"], 1.0)
+    return with_ridge(posterior, ridge, tensors["shares"], tensors["counts"])
 
 
 def adding_to_one(posterior: torch.Tensor) -> torch.Tensor:
@@ -247,8 +243,7 @@ def _round_sums(block: RowBlock) -> Tensors:
 
 
 def _scores(block: RowBlock) -> torch.Tensor:
-    points, tensors, temperature = block.rows("x").float(), block.tensors, block.values["temperature"]
-    near = products_with(points, tensors["by sums"], 1.0)
-    probabilities = answers(_posterior(block, points), points, near, tensors, block.values["share"])
-    logits = (temperature * near).masked_fill(~(tensors["counts"] > 0), -torch.inf)
+    points, tensors, values = block.rows("x").float(), block.tensors, block.values
+    probabilities = answers(_posterior(block, points), points, tensors, values["share"])
+    logits = logits_of(points, tensors["by sums"], tensors["counts"], values["temperature"])
     return torch.log(probabilities.clamp(min=1e-12)) + torch.logsumexp(logits, dim=1, keepdim=True)

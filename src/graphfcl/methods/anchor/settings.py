@@ -89,7 +89,7 @@ class AnchorSettings(EncoderSettings):
     """Weight of ridge regression in the answer, for a class with many labels (g)."""
     ridge_penalty: Positive = 1.0
     """Its penalty, in units of the within-class covariance (λ)."""
-    covariance_prior: Weight = 20.0
+    covariance_prior: Positive = 20.0
     """Labels that the covariance of session 0 counts for beside that of later classes (κ)."""
     covariance_columns: Count = 256
     """Columns of x whose products are summed together for it, at most."""

@@ -233,18 +233,18 @@ def _held_by_head(rows: int, columns: int) -> Held:
 
 
 def first_layer_shape(
-    settings: AnchorSettings, encoder_input: str, features: int, nodes: int, *, rank: int | None = None
+    settings: AnchorSettings, encoder_input: str, features: int, nodes: int, classes: int, *, rank: int | None = None
 ) -> tuple[int, int]:
     """(inputs, hidden) of the encoder. features, nodes: of the graph of session 0. rank: of a basis that is known."""
     if encoder_input == "none":
         return 1, 0
     if encoder_input == "hops":
-        columns = min(frame_rank(settings, encoder_input, features), nodes, features) if rank is None else rank
+        columns = min(frame_rank(settings, encoder_input, features, classes), nodes, features) if rank is None else rank
         return READ_BY_ENCODER * columns, settings.hidden
     return features, min(settings.hidden, max(16, MAX_FRAME_BYTES // (4 * features)))
 
 
-def frame_rank(settings: AnchorSettings, encoder_input: str, width: int, first: int = 0) -> int:
+def frame_rank(settings: AnchorSettings, encoder_input: str, width: int, classes: int, first: int = 0) -> int:
     """Columns of the basis: as many as the settings want, or as the bytes allow.
 
     width: feature columns. first: numbers of the encoder's first layer, if it reads the graph; one that reads hops has
@@ -253,6 +253,7 @@ def frame_rank(settings: AnchorSettings, encoder_input: str, width: int, first: 
     rank, size = settings.rank, 0 if encoder_input == "none" else settings.size
     each = width + (READ_BY_ENCODER * settings.hidden if encoder_input == "hops" else 0)
     each += 8 * min(settings.covariance_columns, 2 * rank + size)  # of products, in 64 bits, the upper half
+    each += 4 * classes  # of the head
     while rank > 16 and each * rank + (2 * rank + size) ** 2 > MAX_FRAME_BYTES - first:
         rank -= 16
     return rank
