@@ -243,6 +243,25 @@ def test_the_same_labels_again_give_the_same_head(learner: Anchor) -> None:
     assert torch.equal(fresh.knowledge.head, other)  # the same labels on a larger graph do not train it
 
 
+def test_a_label_that_is_left_out_has_no_part_in_its_scores() -> None:
+    """Neither in the mean of its class nor in the covariance, which would know its noise."""
+    stream = stream_of(track="open")
+    visible, session = stream.base.visible_graph, stream.session(1)
+    learners = [find_method("anchor").make(QUICK, seed=0) for _ in range(2)]
+    for learner, count in zip(learners, (5, 4), strict=True):
+        learner.fit(stream.base)
+        nodes, labels = session.supports[:count], session.support_labels[:count]
+        learner.learn(Session(1, session.new_classes, nodes, labels, visible, "open"))
+    one, train = (session.supports[4:5], session.support_labels[4:5]), (stream.base.train, stream.base.train_labels)
+    whole, never = learners
+    assert isinstance(never, Anchor)
+    actual = whole.scores_without(visible, one, train, (session.supports, session.support_labels))
+    assert actual is not None
+    x = never._vectors(never.cache.inputs(visible), one[0])
+    expected = never.knowledge.anchors.logits(x, never.settings)
+    np.testing.assert_allclose(actual, expected, rtol=1e-4, atol=1e-4)
+
+
 def test_an_explanation_of_a_new_class_against_one_of_session_0_adds_up() -> None:
     stream = stream_of()
     made = find_method("anchor").make(QUICK, seed=0)
