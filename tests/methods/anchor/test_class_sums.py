@@ -219,6 +219,13 @@ def test_vectors_that_were_not_added_can_be_taken_back() -> None:
     assert torch.isfinite(without.directions(CHOSEN)).all()
 
 
+@pytest.mark.parametrize("number", [math.nan, -math.inf])
+def test_numbers_that_are_not_finite_end_in_no_endless_search(number: float) -> None:
+    anchors, *_ = some_anchors()
+    anchors.products[0, 0, 0] = number
+    assert anchors.metric.factor is None
+
+
 def test_a_class_with_few_labels_gives_the_ridge_little_to_say() -> None:
     anchors = Anchors(
         torch.zeros(3, SIZE, dtype=torch.float64), torch.tensor([0.0, RIDGE_LABELS, 1e9]).double(), torch.zeros(0, 0, 0)

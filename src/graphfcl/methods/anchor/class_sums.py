@@ -37,6 +37,7 @@ CHUNK = 16_384  # rows that are turned from 16 into 32 bits at a time
 MIN_LABELS_FOR_LENGTH = 20  # from so many on a class tells how long means are
 LEAST_VARIANCE = 0.01  # within classes, of vectors of length 1: less would divide by roundings
 LEAST_PENALTY = 1e-9
+HALVINGS = 30  # of b, until B is positive definite; numbers that are not finite never are
 RIDGE_SCALE = 8.0  # factor of r before its softmax
 RIDGE_LABELS = 5.0  # labels with which a class gives the ridge half of its share
 
@@ -158,11 +159,12 @@ class Anchors:
         share = float(known.sum() / (self.counts > 0).sum()) * spare / (spare + self.shrinkage.prior)
         one = torch.eye(added.shape[1], dtype=torch.float64, device=added.device)
         change = self._unshrunk / self._base_variance * within + added - one
-        factor, failed = torch.linalg.cholesky_ex(one + share * change)
-        while bool(failed.any()):  # vectors were taken back that differ from those that were added
-            share /= 2
+        for _ in range(HALVINGS):
             factor, failed = torch.linalg.cholesky_ex(one + share * change)
-        return factor
+            if not failed.any():
+                return factor
+            share /= 2  # vectors were taken back that differ from those that were added
+        return None
 
     @property
     def _unshrunk(self) -> float:
