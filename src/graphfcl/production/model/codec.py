@@ -193,7 +193,8 @@ def decode_learner(part: ReadPart, configuration: Configuration, device: str) ->
         method = find_method(configuration.method)
         learner = method.make(dict(configuration.settings), seed=configuration.seed, device=device)
         learner.load_state(state)
-    need(_kinds(learner.state()) == _kinds(state), "its learner has other tensors than it should have")
+        loaded = _kinds(learner.state())
+    need(loaded == _kinds(state), "its learner has other tensors than it should have")
     return learner
 
 
