@@ -1,6 +1,7 @@
 """The metric, the directions and the ridge that ANCHOR makes of class sums, against plain loops."""
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -215,15 +216,30 @@ def test_vectors_that_were_not_added_can_be_taken_back() -> None:
     anchors, points, labels, _ = some_anchors()
     other = torch.nn.functional.normalize(points.roll(1, dims=1) + points, dim=1)
     some = torch.nonzero(labels >= MANY)[:12, 0]
-    without = anchors.minus(other[some] * 1.5, labels[some])
-    assert torch.isfinite(without.directions(CHOSEN)).all()
+    for without in (anchors.minus, anchors.without):
+        assert torch.isfinite(without(other[some] * 1.5, labels[some]).directions(CHOSEN)).all()
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 10**6), st.integers(1, 20), st.integers(1, 9))
+def test_labels_are_left_out_as_if_they_had_never_been_there(seed: int, count: int, columns: int) -> None:
+    chosen = replace(CHOSEN, covariance_columns=columns)
+    anchors, points, labels, _ = some_anchors(seed % 5, chosen)
+    order = torch.from_numpy(np.random.default_rng(seed).permutation(len(labels)))
+    left = order[labels[order] >= MANY][:count]
+    kept = torch.ones(len(labels), dtype=torch.bool).index_fill(0, left, False)
+    never = Anchors.empty(anchors.shrinkage).plus(points[kept], labels[kept], CLASSES)
+    actual = anchors.without(points[left], labels[left])
+    assert actual.metric.length == pytest.approx(never.metric.length, rel=1e-9)
+    np.testing.assert_allclose(actual.directions(chosen), never.directions(chosen), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(anchors.directions(chosen), some_anchors(seed % 5, chosen)[0].directions(chosen))
 
 
 @pytest.mark.parametrize("number", [math.nan, -math.inf])
 def test_numbers_that_are_not_finite_end_in_no_endless_search(number: float) -> None:
     anchors, *_ = some_anchors()
     anchors.products[0, 0, 0] = number
-    assert anchors.metric.factor is None
+    assert anchors.metric.inverse is None
 
 
 def test_a_class_with_few_labels_gives_the_ridge_little_to_say() -> None:

@@ -23,7 +23,7 @@ v is the trace of the covariance of all classes in the metric. The probabilities
 r_c at μ_c.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import torch
@@ -79,6 +79,7 @@ class Anchors:
     counts: torch.Tensor
     products: torch.Tensor
     shrinkage: Shrinkage | None = None
+    _inverses: dict[float, torch.Tensor | None] = field(default_factory=dict, init=False, repr=False)  # by N
 
     @classmethod
     def empty(cls, shrinkage: Shrinkage | None = None) -> "Anchors":
@@ -141,30 +142,73 @@ class Anchors:
                 return max((total - squares) / spare, LEAST_VARIANCE)
         return 1.0
 
-    def _factor(self) -> torch.Tensor | None:
-        """(b, w, w) the Cholesky factor of B; None if it is I."""
-        if self.shrinkage is None:
+    @cached_property
+    def _spare(self) -> float:
+        """N."""
+        counts = self.counts[self._first.stop :]
+        return float((counts[counts > 0] - 1).sum())
+
+    @cached_property
+    def _later_share(self) -> float:
+        """C₁/C."""
+        known = self.counts > 0
+        return float(known[self._first.stop :].sum() / known.sum())
+
+    def _weight_of_products(self, share: float, spare: float) -> float:
+        """The factor of W in B."""
+        return share * self._unshrunk / self._base_variance / spare
+
+    def _inverse_at(self, spare: float) -> torch.Tensor | None:
+        """(b, w, w) A by W as it is, if N were ``spare``; None if it is I."""
+        if self.shrinkage is None or not spare > 0:
             return None
-        added, later, counts = (
-            self.shrinkage.added,
-            self.sums[self.shrinkage.many :],
-            self.counts[self.shrinkage.many :],
-        )
-        known = counts > 0
-        spare = float((counts[known] - 1).sum())
-        if not spare > 0:
-            return None
-        parts = in_blocks(later[known] / counts[known].sqrt()[:, None], self.shrinkage.columns)
-        within = (self.products - parts.transpose(1, 2) @ parts) / spare
-        share = float(known.sum() / (self.counts > 0).sum()) * spare / (spare + self.shrinkage.prior)
-        one = torch.eye(added.shape[1], dtype=torch.float64, device=added.device)
-        change = self._unshrunk / self._base_variance * within + added - one
-        for _ in range(HALVINGS):
-            factor, failed = torch.linalg.cholesky_ex(one + share * change)
-            if not failed.any():
-                return factor
-            share /= 2  # vectors were taken back that differ from those that were added
-        return None
+        if spare not in self._inverses:
+            later, counts = self.sums[self._first.stop :], self.counts[self._first.stop :]
+            known = counts > 0
+            parts = in_blocks(later[known] / counts[known].sqrt()[:, None], self.shrinkage.columns)
+            within, added = self.products - parts.transpose(1, 2) @ parts, self.shrinkage.added
+            one = torch.eye(added.shape[1], dtype=torch.float64, device=added.device)
+            share = self._later_share * spare / (spare + self.shrinkage.prior)
+            change = self._weight_of_products(1.0, spare) * within + added - one
+            self._inverses[spare] = None
+            for _ in range(HALVINGS):
+                factor, failed = torch.linalg.cholesky_ex(one + share * change)
+                if not failed.any():
+                    self._inverses[spare] = torch.cholesky_inverse(factor)
+                    break
+                share /= 2  # vectors were taken back that differ from those that were added
+        return self._inverses[spare]
+
+    def without(self, points: torch.Tensor, labels: torch.Tensor) -> "Anchors":
+        """As :meth:`minus`, for some labelled nodes of later classes of which each keeps a label.
+
+        Their part of W has few dimensions, so A needs no decomposition of B: with d = x − μ_c over the k_c nodes of
+        class c that are taken away::
+
+            W' = W − U Uᵀ,   U = [d …, Σ d/√(n_c − k_c) …],   A' = A + A U (I/w − UᵀAU)⁻¹ UᵀA
+
+        w: the factor of W in B. A, like A', is that of the degrees of freedom N that are left.
+        """
+        less = self.minus(points, labels)
+        whole = self._inverse_at(less._spare)
+        if whole is None or not torch.equal(less.counts > 0, self.counts > 0):
+            return less
+        assert self.shrinkage is not None
+        apart = points.double() - self.means[labels]
+        sums, taken = class_sums(apart, labels, len(self.counts))
+        some = taken > 0
+        away = torch.cat([apart, sums[some] / less.counts[some].sqrt()[:, None]])
+        parts = in_blocks(away, self.shrinkage.columns)
+        turned = parts @ whole
+        share = self._later_share * less._spare / (less._spare + self.shrinkage.prior)
+        one = torch.eye(len(away), dtype=torch.float64, device=away.device)
+        inner = one / self._weight_of_products(share, less._spare) - turned @ parts.transpose(1, 2)
+        factor, failed = torch.linalg.cholesky_ex(inner)
+        if failed.any():
+            return less
+        half = torch.linalg.solve_triangular(factor, turned, upper=False)
+        less._inverses[less._spare] = whole + half.transpose(1, 2) @ half
+        return less
 
     @property
     def _unshrunk(self) -> float:
@@ -176,13 +220,13 @@ class Anchors:
     @cached_property
     def metric(self) -> "Metric":
         """A, and the mean lengths under it."""
-        factor = self._factor()
-        if factor is None:
+        inverse = self._inverse_at(self._spare)
+        if inverse is None:
             return Metric(None, 1.0, self._base_variance)
         assert self.shrinkage is not None
-        kept = float(_trace(torch.cholesky_solve(self.shrinkage.added, factor)))
+        kept = float((inverse * self.shrinkage.added).sum())
         within = self._base_variance * max(self.sums.shape[1] - kept, 0.0) / self._unshrunk
-        plain = Metric(factor, 1.0, within)
+        plain = Metric(inverse, 1.0, within)
         some = self._first if bool(self.counts[self._first].any()) else slice(None)
         counts, squares = self.counts[some], plain.squares(self.means[some])
         total, known = float(counts.sum()), float((counts > 0).sum())
@@ -228,19 +272,19 @@ class Anchors:
 
 @dataclass(frozen=True, eq=False)
 class Metric:
-    """A = B⁻¹. factor: (b, w, w) the Cholesky factor of B; None for A = I. length: q. variance: v."""
+    """A = B⁻¹. inverse: (b, w, w) A, blocks on the diagonal; None for I. length: q. variance: v."""
 
-    factor: torch.Tensor | None
+    inverse: torch.Tensor | None
     length: float
     variance: float
 
     def times(self, vectors: torch.Tensor) -> torch.Tensor:
         """(m, D) vectors times A, in 64 bits."""
         vectors = vectors.double()
-        if self.factor is None:
+        if self.inverse is None:
             return vectors
-        parts = in_blocks(vectors, self.factor.shape[1]).transpose(1, 2)
-        return torch.cholesky_solve(parts, self.factor).permute(2, 0, 1).flatten(1)[:, : vectors.shape[1]]
+        parts = in_blocks(vectors, self.inverse.shape[1]) @ self.inverse
+        return parts.transpose(0, 1).flatten(1)[:, : vectors.shape[1]]
 
     def squares(self, vectors: torch.Tensor) -> torch.Tensor:
         """(m,) vᵀAv."""

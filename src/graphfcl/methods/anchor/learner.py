@@ -334,7 +334,7 @@ class Anchor(EncoderLearner):
         """Subtracted from the sums, without estimating means again: that would take a pass over the graph."""
         _ = train, supports
         x, labels = self._vectors(self.cache.inputs(visible), left_out[0]), tensor_of(left_out[1], self.device)
-        return self.knowledge.anchors.minus(x, labels).logits(x, self.settings).cpu().numpy()
+        return self.knowledge.anchors.without(x, labels).logits(x, self.settings).cpu().numpy()
 
     @torch.no_grad()
     def explain(self, visible: VisibleNodes, node: int, top: int = 5) -> Explanation | None:
