@@ -79,7 +79,7 @@ class Anchors:
     counts: torch.Tensor
     products: torch.Tensor
     shrinkage: Shrinkage | None = None
-    _inverses: dict[float, torch.Tensor | None] = field(default_factory=dict, init=False, repr=False)  # by N
+    _inverses: "dict[float, Inverse | None]" = field(default_factory=dict, init=False, repr=False)  # by N
 
     @classmethod
     def empty(cls, shrinkage: Shrinkage | None = None) -> "Anchors":
@@ -158,8 +158,8 @@ class Anchors:
         """The factor of W in B."""
         return share * self._unshrunk / self._base_variance / spare
 
-    def _inverse_at(self, spare: float) -> torch.Tensor | None:
-        """(b, w, w) A by W as it is, if N were ``spare``; None if it is I."""
+    def _inverse_at(self, spare: float) -> "Inverse | None":
+        """A by W as it is, if N were ``spare``; None if it is I."""
         if self.shrinkage is None or not spare > 0:
             return None
         if spare not in self._inverses:
@@ -174,7 +174,8 @@ class Anchors:
             for _ in range(HALVINGS):
                 factor, failed = torch.linalg.cholesky_ex(one + share * change)
                 if not failed.any():
-                    self._inverses[spare] = torch.cholesky_inverse(factor)
+                    values = torch.cholesky_inverse(factor)
+                    self._inverses[spare] = Inverse(values, float((values * added).sum()))
                     break
                 share /= 2  # vectors were taken back that differ from those that were added
         return self._inverses[spare]
@@ -189,25 +190,25 @@ class Anchors:
 
         w: the factor of W in B. A, like A', is that of the degrees of freedom N that are left.
         """
-        less = self.minus(points, labels)
-        whole = self._inverse_at(less._spare)
+        sums, taken = class_sums(points, labels, len(self.counts))
+        less = replace(self, sums=self.sums - sums, counts=self.counts - taken)
+        some, whole = taken > 0, self._inverse_at(less._spare)
         if whole is None or not torch.equal(less.counts > 0, self.counts > 0):
-            return less
+            return self.minus(points, labels)
         assert self.shrinkage is not None
-        apart = points.double() - self.means[labels]
-        sums, taken = class_sums(apart, labels, len(self.counts))
-        some = taken > 0
-        away = torch.cat([apart, sums[some] / less.counts[some].sqrt()[:, None]])
+        means = self.means
+        apart = points.double() - means[labels]
+        of_classes = sums[some] - taken[some, None] * means[some]
+        away = torch.cat([apart, of_classes / less.counts[some].sqrt()[:, None]])
         parts = in_blocks(away, self.shrinkage.columns)
-        turned = parts @ whole
+        turned = parts @ whole.values
         share = self._later_share * less._spare / (less._spare + self.shrinkage.prior)
         one = torch.eye(len(away), dtype=torch.float64, device=away.device)
         inner = one / self._weight_of_products(share, less._spare) - turned @ parts.transpose(1, 2)
         factor, failed = torch.linalg.cholesky_ex(inner)
         if failed.any():
-            return less
-        half = torch.linalg.solve_triangular(factor, turned, upper=False)
-        less._inverses[less._spare] = whole + half.transpose(1, 2) @ half
+            return self.minus(points, labels)
+        less._inverses[less._spare] = replace(whole, rows=torch.linalg.solve_triangular(factor, turned, upper=False))
         return less
 
     @property
@@ -224,7 +225,7 @@ class Anchors:
         if inverse is None:
             return Metric(None, 1.0, self._base_variance)
         assert self.shrinkage is not None
-        kept = float((inverse * self.shrinkage.added).sum())
+        kept = inverse.trace_with(self.shrinkage.added)
         within = self._base_variance * max(self.sums.shape[1] - kept, 0.0) / self._unshrunk
         plain = Metric(inverse, 1.0, within)
         some = self._first if bool(self.counts[self._first].any()) else slice(None)
@@ -271,20 +272,41 @@ class Anchors:
 
 
 @dataclass(frozen=True, eq=False)
-class Metric:
-    """A = B⁻¹. inverse: (b, w, w) A, blocks on the diagonal; None for I. length: q. variance: v."""
+class Inverse:
+    """A = B⁻¹ in blocks on the diagonal, in 64 bits: values + rowsᵀ rows.
 
-    inverse: torch.Tensor | None
+    values: (b, w, w). trace: of values E. rows: (b, k, w), or None.
+    """
+
+    values: torch.Tensor
+    trace: float
+    rows: torch.Tensor | None = None
+
+    def times(self, vectors: torch.Tensor) -> torch.Tensor:
+        """(m, D) vectors times A."""
+        parts = in_blocks(vectors, self.values.shape[1])
+        turned = parts @ self.values
+        if self.rows is not None:
+            turned += parts @ self.rows.transpose(1, 2) @ self.rows
+        return turned.transpose(0, 1).flatten(1)[:, : vectors.shape[1]]
+
+    def trace_with(self, added: torch.Tensor) -> float:
+        """tr(AE)."""
+        return self.trace if self.rows is None else self.trace + float((self.rows @ added * self.rows).sum())
+
+
+@dataclass(frozen=True, eq=False)
+class Metric:
+    """A, and lengths under it. inverse: None for I. length: q. variance: v."""
+
+    inverse: Inverse | None
     length: float
     variance: float
 
     def times(self, vectors: torch.Tensor) -> torch.Tensor:
         """(m, D) vectors times A, in 64 bits."""
         vectors = vectors.double()
-        if self.inverse is None:
-            return vectors
-        parts = in_blocks(vectors, self.inverse.shape[1]) @ self.inverse
-        return parts.transpose(0, 1).flatten(1)[:, : vectors.shape[1]]
+        return vectors if self.inverse is None else self.inverse.times(vectors)
 
     def squares(self, vectors: torch.Tensor) -> torch.Tensor:
         """(m,) vᵀAv."""
