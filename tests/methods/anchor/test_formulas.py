@@ -93,13 +93,13 @@ def links_of_a_loop(dense: np.ndarray, posterior: np.ndarray) -> np.ndarray:
 def test_posteriors_are_those_of_a_loop(weight: float) -> None:
     values, labels = points()
     visible = some_graph()
-    settings = SimpleNamespace(rounds=2, temperature=4.0, length_prior=3.0)
+    settings = SimpleNamespace(rounds=2, temperature=4.0, length_prior=3.0, unlabelled_weight=14.0)
     known = Anchors.empty().plus(values[:12], labels[:12], 4)
     actual, _ = posteriors(known, values, visible, Neighbourhood(1.0, 2, 0.6, 3, weight), settings)
 
     x, dense = values.double().numpy(), visible.normalised.toarray().astype(float)
     plain = (dense - np.diag(np.diag(dense))) * np.sqrt(np.outer(1 / np.diag(dense), 1 / np.diag(dense)))
-    before = None
+    before, limited = None, 0
     sums = [sum(x[v] for v in range(12) if labels[v] == c) for c in range(4)]
     counts = [3.0] * 4
     means, weights = [sums[c] / counts[c] for c in range(4)], list(counts)
@@ -123,14 +123,19 @@ def test_posteriors_are_those_of_a_loop(weight: float) -> None:
             posterior = posterior / posterior.sum(axis=1, keepdims=True)
             before = posterior
         if turn < 2:
-            weights = [counts[c] + posterior[:, c].sum() for c in range(4)]
-            means = [(sums[c] + sum(posterior[v, c] * x[v] for v in range(60))) / weights[c] for c in range(4)]
+            totals = [posterior[:, c].sum() for c in range(4)]
+            parts = [min(14.0, totals[c]) for c in range(4)]
+            weights = [(counts[c] + parts[c]) ** 2 / (counts[c] + parts[c] ** 2 / totals[c]) for c in range(4)]
+            found = [sum(posterior[v, c] * x[v] for v in range(60)) / totals[c] for c in range(4)]
+            means = [(sums[c] + parts[c] * found[c]) / (counts[c] + parts[c]) for c in range(4)]
+            limited += sum(totals[c] > 14 for c in range(4))
+    assert 0 < limited < 8
     np.testing.assert_allclose(actual, posterior, rtol=1e-4, atol=1e-6)
 
 
 def test_links_say_nothing_without_edges() -> None:
     values, labels = points()
-    settings = SimpleNamespace(rounds=2, temperature=4.0, length_prior=3.0)
+    settings = SimpleNamespace(rounds=2, temperature=4.0, length_prior=3.0, unlabelled_weight=14.0)
     known = Anchors.empty().plus(values[:12], labels[:12], 4)
     visible = some_graph(edges=0.0)
     with_links, _ = posteriors(known, values, visible, Neighbourhood(1.0, 2, 0.0, 1, 1.0), settings)
@@ -150,7 +155,7 @@ def test_links_tell_classes_that_link_to_others() -> None:
     visible = VisibleGraph(np.arange(400), adjacency, np.zeros((400, 1), np.float32))
     looks = np.eye(3, dtype=np.float32)[np.array([0, 0, 1, 2])[truth]] + 0.02 * random.standard_normal((400, 3))
     values = torch.from_numpy((looks / np.linalg.norm(looks, axis=1, keepdims=True)).astype(np.float32))
-    settings = SimpleNamespace(rounds=2, temperature=20.0, length_prior=3.0)
+    settings = SimpleNamespace(rounds=2, temperature=20.0, length_prior=3.0, unlabelled_weight=200.0)
     labels = torch.from_numpy(truth)
     known = Anchors.empty().plus(values[:200], labels[:200], 4)
     accuracy = []
@@ -165,7 +170,7 @@ def test_links_tell_classes_that_link_to_others() -> None:
 def test_a_class_without_a_label_takes_no_part(links: float) -> None:
     values, labels = points()
     three = labels < 3
-    settings = SimpleNamespace(rounds=2, temperature=4.0, length_prior=3.0)
+    settings = SimpleNamespace(rounds=2, temperature=4.0, length_prior=3.0, unlabelled_weight=14.0)
     visible, how = some_graph(), Neighbourhood(1.0, 2, 0.5, 2, links)
     fewer, more = (Anchors.empty().plus(values[three], labels[three], count) for count in (3, 5))
     plain, _ = posteriors(fewer, values, visible, how, settings)

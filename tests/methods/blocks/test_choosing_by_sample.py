@@ -164,8 +164,10 @@ def moved(members: list[np.ndarray], sample: np.ndarray, each: float, metric: tu
     actual = directions(sums / counts[:, None], counts, *metric)
     for _ in range(2):
         posterior = softmax(30 * sample @ actual.T)
-        weights = counts + each * posterior.sum(axis=0)
-        actual = directions((sums + each * posterior.T @ sample) / weights[:, None], weights, *metric)
+        total = each * posterior.sum(axis=0)
+        part = np.minimum(total, 200)
+        means = (sums + (part / total)[:, None] * each * (posterior.T @ sample)) / (counts + part)[:, None]
+        actual = directions(means, (counts + part) ** 2 / (counts + part**2 / total), *metric)
     return actual
 
 

@@ -188,7 +188,7 @@ class _SampledTrial(_Trials):
             candidates=[list(each) for each in candidates],
             settings=[settings.raw_weight, settings.shrinkage, settings.temperature, settings.length_prior],
             covariance=[settings.covariance_prior, settings.covariance_columns],
-            sample=[settings.rounds, self.seed, SAMPLE],
+            sample=[settings.rounds, settings.unlabelled_weight, self.seed, SAMPLE],
         )
         return stored["scores"].tolist()
 
@@ -263,9 +263,8 @@ def directions_by_sample(anchors: Anchors, sample: torch.Tensor, each: float, se
     directions, wide = anchors.directions(settings), sample.float()
     for _ in range(settings.rounds):
         posterior = torch.softmax(logits_of(wide, directions, anchors.counts, settings.temperature), dim=1)
-        weights = anchors.counts + each * posterior.sum(dim=0).double() * (anchors.counts > 0)
-        means = (anchors.sums + each * (posterior.T @ wide).double()) / weights.clamp(min=1e-6)[:, None]
-        directions = directions_of(means, weights, anchors.metric, settings)
+        sums, total = each * (posterior.T @ wide).double(), each * posterior.sum(dim=0).double()
+        directions = directions_of(*anchors.moved(sums, total, settings), anchors.metric, settings)
     return directions
 
 

@@ -236,6 +236,22 @@ class Anchors:
 
     # What follows from it
 
+    def moved(
+        self, sums: torch.Tensor, total: torch.Tensor, settings: AnchorSettings
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """(C, D) means of labelled and unlabelled nodes, and (C,) how many independent nodes each stands for.
+
+        sums: (C, D) Σ_v P_vc x_v. total: (C,) Σ_v P_vc. The unlabelled nodes of a class weigh at most τ labels::
+
+            μ_c = (S_c + t Σ_v P_vc x_v / Σ_v P_vc) / (n_c + t),   t = min(τ, Σ_v P_vc)
+
+        Its variance is that of (n_c + t)² / (n_c + t²/Σ_v P_vc) nodes.
+        """
+        total = (total * (self.counts > 0)).clamp(min=1e-6)
+        weight = total.clamp(max=settings.unlabelled_weight)
+        means = (self.sums + (weight / total)[:, None] * sums) / (self.counts + weight)[:, None]
+        return means, (self.counts + weight) ** 2 / (self.counts + weight**2 / total)
+
     def directions(self, settings: AnchorSettings) -> torch.Tensor:
         """(C, D) Aμ_c/(ℓ_c √q) by the sums alone."""
         return directions_of(self.means, self.counts, self.metric, settings)

@@ -94,9 +94,7 @@ def run_rounds(tables: NodeTables, x: Table, anchors: Anchors, how: Neighbourhoo
         read = {"x": x} if posterior is None else {"x": x, "posterior": posterior}
         tensors = {"directions": directions, "counts": counts}
         sums = tables.sums("rounds", _round_sums, tables=read, tensors=tensors, temperature=temperature)
-        weights = counts + sums["total"] * (counts > 0)
-        means = (anchors.sums + sums["sums"]) / weights.clamp(min=1e-6)[:, None]
-        directions = directions_of(means, weights, anchors.metric, settings)
+        directions = directions_of(*anchors.moved(sums["sums"], sums["total"], settings), anchors.metric, settings)
         before, posterior = posterior, posteriors(directions, posterior)
         if before is not None:
             before.remove(unless=posterior)

@@ -101,6 +101,8 @@ class AnchorSettings(EncoderSettings):
     """Nodes that the usual length of a mean counts for."""
     rounds: Annotated[int, Limits(least=0, below=MOST_STEPS + 1)] = 2
     """How often the means are estimated from the visible nodes."""
+    unlabelled_weight: Positive = 200.0
+    """Labels that the unlabelled nodes of a class count for at most (τ)."""
     candidates: tuple[Candidate, ...] = (
         (2.0, 2, 0.7, 3, 0.0),
         (2.0, 2, 0.0, 3, 0.5),
