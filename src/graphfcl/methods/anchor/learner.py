@@ -23,10 +23,11 @@ whitening and encoder stay as session 0 left them.
 of session 0, which gives the metric A in which classes are compared (``class_sums.py``). With μ_c = S_c / n_c::
 
     P₀ = softmax_c( T x·Aμ_c / (ℓ_c √q) ),   P = what neighbours make of P₀                    (where classes lie)
-    μ_c ← (S_c + Σ_v P_vc x_v) / (n_c + Σ_v P_vc)                                        (what then their means are)
+    μ_c ← (S_c + t Σ_v P_vc x_v / Σ_v P_vc) / (n_c + t),   t = min(τ, Σ_v P_vc)            (what then their means are)
 
 twice, over all visible nodes, labelled or not. The sums are a prior that weighs as much as the labels behind it: a
-class with thousands of them moves little, one with five goes where its nodes lie. The stored sums are those of the
+class with thousands of them moves little, one with five goes where its nodes lie. At fifty labels both count, however
+many nodes the class has. The stored sums are those of the
 graphs their nodes were learned on; as the graph grows the visible nodes, which are embedded again, pull every mean
 along. ℓ_c is the length of the mean without its noise. Neighbours have their part by smoothing or by the links between
 classes (``rounds.py``). How the classes of session 0 share their probability averages the head and the means (weight
