@@ -12,14 +12,9 @@ from hypothesis import strategies as st
 
 from graphfcl.methods.anchor import AnchorSettings
 from graphfcl.methods.anchor.class_sums import (
-    RIDGE_LABELS,
-    RIDGE_SCALE,
     Anchors,
-    Metric,
     Shrinkage,
-    directions_of,
     in_blocks,
-    with_ridge,
 )
 from graphfcl.methods.anchor.frame import whitening
 
@@ -78,9 +73,11 @@ def test_the_metric_is_that_of_a_loop(seed: int) -> None:
     first = labels.numpy() < MANY
     means = [x[labels == c].mean(axis=0) for c in range(CLASSES)]
     length = np.mean([means[c] @ inverse @ means[c] for c in labels.numpy()[first]])
-    noise = anchors.metric.variance * (1 - MANY / first.sum())  # the means have theirs already
+    added = float(frame["shift"]) * frame["whitening"].double().numpy().T @ frame["whitening"].double().numpy()
+    variance = sum(((x[labels == c] - means[c]) ** 2).sum() for c in range(MANY)) / (first.sum() - MANY)
+    within = variance * (SIZE - np.trace(inverse @ added)) / (SIZE - np.trace(added))
+    noise = within * (1 - MANY / first.sum())  # the means have theirs already
     assert anchors.metric.length == pytest.approx(noise + length, rel=1e-5)
-    assert 0 < anchors.metric.variance < anchors.metric.length
 
 
 @pytest.mark.parametrize("prior", [1e9, 4.0])
@@ -113,33 +110,6 @@ def test_directions_are_those_of_a_loop() -> None:
         square = (counts[c] * squares[c] + 20 * usual) / (counts[c] + 20)
         expected = inverse @ x[labels == c].mean(axis=0) / math.sqrt(square * metric.length)
         np.testing.assert_allclose(actual[c], expected, rtol=1e-4, atol=1e-6)
-
-
-def test_the_ridge_is_solved_as_in_one_system() -> None:
-    """(MᵀM + penalty B)⁻¹ Mᵀ, a system of D equations, against the one of C equations."""
-    anchors, points, labels, frame = some_anchors()
-    x, metric = points.double().numpy(), anchors.metric
-    covariance = covariance_of_a_loop(x, labels.numpy(), frame, 4.0, 3)
-    means = np.array([x[labels == c].mean(axis=0) for c in range(CLASSES)])
-    penalty = CLASSES * metric.variance / SIZE
-    weights = np.linalg.solve(means.T @ means + penalty * covariance, means.T)
-    own = np.mean([means[c] @ weights[:, c] for c in range(CLASSES)])
-    actual = points @ anchors.ridge(CHOSEN).T
-    np.testing.assert_allclose(actual, RIDGE_SCALE * x @ weights / own, rtol=1e-3, atol=1e-4)
-
-
-def test_probabilities_are_mixed_as_by_a_loop() -> None:
-    random = np.random.default_rng(1)
-    posterior = random.random((6, 4))
-    posterior[:, 2] = 0.0
-    posterior /= posterior.sum(axis=1, keepdims=True)
-    logits, shares = random.standard_normal((6, 4)), np.array([0.1, 0.3, 0.2, 0.0])
-    counts = np.array([5, 2, 0, 1])
-    actual = with_ridge(*(torch.from_numpy(each) for each in (posterior, logits, shares, counts)))
-    for v in range(6):
-        ridge = np.exp(logits[v]) / np.exp(logits[v][counts > 0]).sum()
-        mixed = [posterior[v, c] ** (1 - shares[c]) * ridge[c] ** shares[c] if c != 2 else 0.0 for c in range(4)]
-        np.testing.assert_allclose(actual[v], np.array(mixed) / sum(mixed), rtol=1e-6)
 
 
 @settings(max_examples=30, deadline=None)
@@ -240,12 +210,3 @@ def test_numbers_that_are_not_finite_end_in_no_endless_search(number: float) -> 
     anchors, *_ = some_anchors()
     anchors.products[0, 0, 0] = number
     assert anchors.metric.inverse is None
-
-
-def test_a_class_with_few_labels_gives_the_ridge_little_to_say() -> None:
-    anchors = Anchors(
-        torch.zeros(3, SIZE, dtype=torch.float64), torch.tensor([0.0, RIDGE_LABELS, 1e9]).double(), torch.zeros(0, 0, 0)
-    )
-    np.testing.assert_allclose(anchors.ridge_shares(CHOSEN), [0, 0.2, 0.4], atol=1e-6)
-    directions = directions_of(anchors.sums, anchors.counts, Metric(None, 1.0, 1.0), CHOSEN)
-    assert torch.isfinite(directions).all()

@@ -193,7 +193,7 @@ def test_a_mean_of_few_is_corrected_for_its_noise() -> None:
             mean = drawn.double().mean(dim=0, keepdim=True)
             settings = AnchorSettings(length_prior=0.0)
             weight = torch.tensor([float(count)], dtype=torch.float64)
-            direction = directions_of(mean, weight, Metric(None, 1.0, 1.0), settings)
+            direction = directions_of(mean, weight, Metric(None, 1.0), settings)
             actual.append(float(mean.norm() / direction.norm()))
         lengths.append(np.mean(actual))
     assert lengths[0] == pytest.approx(lengths[1], rel=0.03)

@@ -21,7 +21,7 @@ from graphfcl import (
 from graphfcl.methods.anchor import choosing
 from graphfcl.methods.anchor.class_sums import class_sums
 from graphfcl.methods.anchor.frame import Blocks
-from graphfcl.methods.anchor.rounds import answer_tensors, answers
+from graphfcl.methods.anchor.rounds import answers
 from graphfcl.methods.shared.untrained_features import (
     WIDEST,
     around_rows,
@@ -120,7 +120,7 @@ def test_an_explanation_adds_up(learner: Anchor) -> None:
     table = torch.from_numpy(learner.embeddings(visible))
     known = learner.knowledge
     posterior, directions = posteriors(known.anchors, table, visible.loaded(), known.neighbourhood, learner.settings)
-    tensors = answer_tensors(known.anchors, known.head, learner.settings)
+    tensors = known.answer_tensors()
     answer = answers(posterior, table.float(), tensors, 0.5)
     for node in stream.base.validation[:5].tolist():
         actual = learner.explain(visible, node, top=10_000)
@@ -274,7 +274,7 @@ def test_an_explanation_of_a_new_class_against_one_of_session_0_adds_up() -> Non
     table = torch.from_numpy(made.embeddings(visible))
     known = made.knowledge
     posterior, directions = posteriors(known.anchors, table, visible.loaded(), known.neighbourhood, made.settings)
-    tensors = answer_tensors(known.anchors, known.head, made.settings)
+    tensors = known.answer_tensors()
     answer = answers(posterior, table.float(), tensors, 0.5)
     first, second = answer.topk(2, dim=1).indices.T
     mixed = np.flatnonzero(((first < many) != (second < many)).numpy())[:4]

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from graphfcl import Anchor, Protocol, Session, Stream, find_method, load_dataset, make_stream
-from graphfcl.methods.anchor.rounds import answer_tensors, answers
+from graphfcl.methods.anchor.rounds import answers
 from graphfcl.methods.blocks.resident import ResidentTables
 from graphfcl.nn import GraphInputs
 from tests.methods.anchor.whole_rounds import links_of, posteriors, ratios_of
@@ -64,7 +64,7 @@ def test_an_explanation_is_that_of_a_pass_over_all_nodes(kind: str, links: float
     visible, settings = stream.base.visible_graph, learner.settings
     table, known = torch.from_numpy(learner.embeddings(visible)), learner.knowledge
     posterior, directions = posteriors(known.anchors, table, visible.loaded(), known.neighbourhood, settings)
-    tensors = answer_tensors(known.anchors, known.head, settings)
+    tensors = known.answer_tensors()
     answer = answers(posterior, table.float(), tensors, 0.5).numpy()
     own = torch.softmax(settings.temperature * table.float() @ directions.T, dim=1).numpy()
     weights = links * links_of(visible.loaded()) if links else np.zeros((700, 700))

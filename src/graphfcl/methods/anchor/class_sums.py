@@ -1,4 +1,4 @@
-"""Class sums of x, and what follows from them in closed form: the metric, class directions, and ridge regression.
+"""Class sums of x, and what follows from them in closed form: the metric and class directions.
 
 **Metric.** Vectors are whitened by the within-class covariance of session 0, shrunk by ρ̄ = ρ tr(S_w)/D (``frame.py``):
 before they get unit length it is I, of which E = ρ̄ RᵀR is what the shrinkage added. Later classes have a covariance of
@@ -14,13 +14,6 @@ x. With one label per later class N = 0, and A = I.
 **Directions.** Class c has the direction Aμ_c/(ℓ_c √q), q the mean of xᵀAx over labelled nodes of session 0. The mean
 of n vectors whose true mean has the squared length ℓ² has ℓ² + (q − ℓ²)/n, so ℓ_c² = (μ_cᵀAμ_c − q/n)/(1 − 1/n), shrunk
 to that of well-known classes.
-
-**Ridge regression** on class indicators, every class counting the same, under the same covariance::
-
-    r(v) = x A Mᵀ (M A Mᵀ + λ C v/D · I)⁻¹,   M = [μ_1 … μ_C]ᵀ,   v = tr(A (B − E))/s = (D − tr AE)/s
-
-v is the trace of the covariance of all classes in the metric. The probabilities are softmax(8 r/r̄), r̄ the mean of
-r_c at μ_c.
 """
 
 from dataclasses import dataclass, field, replace
@@ -36,10 +29,7 @@ from graphfcl.methods.shared.untrained_features import symmetric
 CHUNK = 16_384  # rows that are turned from 16 into 32 bits at a time
 MIN_LABELS_FOR_LENGTH = 20  # from so many on a class tells how long means are
 LEAST_VARIANCE = 0.01  # within classes, of vectors of length 1: less would divide by roundings
-LEAST_PENALTY = 1e-9
 HALVINGS = 30  # of b, until B is positive definite; numbers that are not finite never are
-RIDGE_SCALE = 8.0  # factor of r before its softmax
-RIDGE_LABELS = 5.0  # labels with which a class gives the ridge half of its share
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,20 +133,27 @@ class Anchors:
         return 1.0
 
     @cached_property
-    def _spare(self) -> float:
+    def spare(self) -> float:
         """N."""
         counts = self.counts[self._first.stop :]
         return float((counts[counts > 0] - 1).sum())
 
-    @cached_property
-    def _later_share(self) -> float:
-        """C₁/C."""
+    def _share_at(self, spare: float) -> float:
+        """b, if N were ``spare``."""
+        if self.shrinkage is None or not spare > 0:
+            return 0.0
         known = self.counts > 0
-        return float(known[self._first.stop :].sum() / known.sum())
+        return float(known[self._first.stop :].sum() / known.sum()) * spare / (spare + self.shrinkage.prior)
 
-    def _weight_of_products(self, share: float, spare: float) -> float:
-        """The factor of W in B."""
-        return share * self._unshrunk / self._base_variance / spare
+    @property
+    def later_share(self) -> float:
+        """b: how much later classes have to say of the covariance."""
+        return self._share_at(self.spare)
+
+    @cached_property
+    def unit_variance(self) -> float:
+        """1/s."""
+        return self._base_variance / self._unshrunk
 
     def _inverse_at(self, spare: float) -> "Inverse | None":
         """A by W as it is, if N were ``spare``; None if it is I."""
@@ -168,8 +165,8 @@ class Anchors:
             parts = in_blocks(later[known] / counts[known].sqrt()[:, None], self.shrinkage.columns)
             within, added = self.products - parts.transpose(1, 2) @ parts, self.shrinkage.added
             one = torch.eye(added.shape[1], dtype=torch.float64, device=added.device)
-            share = self._later_share * spare / (spare + self.shrinkage.prior)
-            change = self._weight_of_products(1.0, spare) * within + added - one
+            share = self._share_at(spare)
+            change = within / (self.unit_variance * spare) + added - one
             self._inverses[spare] = None
             for _ in range(HALVINGS):
                 factor, failed = torch.linalg.cholesky_ex(one + share * change)
@@ -192,7 +189,7 @@ class Anchors:
         """
         sums, taken = class_sums(points, labels, len(self.counts))
         less = replace(self, sums=self.sums - sums, counts=self.counts - taken)
-        some, whole = taken > 0, self._inverse_at(less._spare)
+        some, whole = taken > 0, self._inverse_at(less.spare)
         if whole is None or not torch.equal(less.counts > 0, self.counts > 0):
             return self.minus(points, labels)
         assert self.shrinkage is not None
@@ -202,13 +199,12 @@ class Anchors:
         away = torch.cat([apart, of_classes / less.counts[some].sqrt()[:, None]])
         parts = in_blocks(away, self.shrinkage.columns)
         turned = parts @ whole.values
-        share = self._later_share * less._spare / (less._spare + self.shrinkage.prior)
         one = torch.eye(len(away), dtype=torch.float64, device=away.device)
-        inner = one / self._weight_of_products(share, less._spare) - turned @ parts.transpose(1, 2)
+        inner = one * self.unit_variance * less.spare / less.later_share - turned @ parts.transpose(1, 2)
         factor, failed = torch.linalg.cholesky_ex(inner)
         if failed.any():
             return self.minus(points, labels)
-        less._inverses[less._spare] = replace(whole, rows=torch.linalg.solve_triangular(factor, turned, upper=False))
+        less._inverses[less.spare] = replace(whole, rows=torch.linalg.solve_triangular(factor, turned, upper=False))
         return less
 
     @property
@@ -221,13 +217,13 @@ class Anchors:
     @cached_property
     def metric(self) -> "Metric":
         """A, and the mean lengths under it."""
-        inverse = self._inverse_at(self._spare)
+        inverse = self._inverse_at(self.spare)
         if inverse is None:
-            return Metric(None, 1.0, self._base_variance)
+            return Metric(None, 1.0)
         assert self.shrinkage is not None
         kept = inverse.trace_with(self.shrinkage.added)
-        within = self._base_variance * max(self.sums.shape[1] - kept, 0.0) / self._unshrunk
-        plain = Metric(inverse, 1.0, within)
+        within = self.unit_variance * max(self.sums.shape[1] - kept, 0.0)
+        plain = Metric(inverse, 1.0)
         some = self._first if bool(self.counts[self._first].any()) else slice(None)
         counts, squares = self.counts[some], plain.squares(self.means[some])
         total, known = float(counts.sum()), float((counts > 0).sum())
@@ -259,20 +255,6 @@ class Anchors:
     def logits(self, points: torch.Tensor, settings: AnchorSettings) -> torch.Tensor:
         """(n, C) T times the products with the directions; −∞ for a class without a label."""
         return logits_of(points, self.directions(settings), self.counts, settings.temperature)
-
-    def ridge(self, settings: AnchorSettings) -> torch.Tensor:
-        """(C, D) whose products with x are 8 r/r̄."""
-        known, turned = self.counts > 0, self.metric.times(self.means)
-        similar = self.means @ turned.T
-        penalty = settings.ridge_penalty * self.metric.variance / self.sums.shape[1] * float(known.sum())
-        one = torch.eye(len(similar), dtype=similar.dtype, device=similar.device)
-        weights = torch.linalg.solve(similar + max(penalty, LEAST_PENALTY) * one, turned)
-        own = (self.means * weights).sum(dim=1)[known].mean().clamp(min=1e-9)
-        return (RIDGE_SCALE / own * weights).float()
-
-    def ridge_shares(self, settings: AnchorSettings) -> torch.Tensor:
-        """(C,) how much the ridge has to say of each class."""
-        return (settings.ridge_share * self.counts / (self.counts + RIDGE_LABELS)).float()
 
     # State
 
@@ -313,11 +295,10 @@ class Inverse:
 
 @dataclass(frozen=True, eq=False)
 class Metric:
-    """A, and lengths under it. inverse: None for I. length: q. variance: v."""
+    """A, and lengths under it. inverse: None for I. length: q."""
 
     inverse: Inverse | None
     length: float
-    variance: float
 
     def times(self, vectors: torch.Tensor) -> torch.Tensor:
         """(m, D) vectors times A, in 64 bits."""
@@ -356,19 +337,6 @@ def products_with(points: torch.Tensor, directions: torch.Tensor, factor: float)
     """(n, C) factor · x·direction."""
     parts = [points[start : start + CHUNK].float() @ directions.T for start in range(0, len(points), CHUNK)]
     return factor * (torch.cat(parts) if parts else points.float() @ directions.T)
-
-
-def with_ridge(
-    posterior: torch.Tensor, ridge: torch.Tensor, shares: torch.Tensor, counts: torch.Tensor
-) -> torch.Tensor:
-    """(n, C) P' ∝ P^(1−g_c) h_c^(g_c), h = softmax(ridge). ridge: (n, C) logits. shares: (C,) g. counts: (C,) labels.
-
-    A class without a label has the probability 0.
-    """
-    absent = ~(counts > 0)
-    chances = torch.log_softmax(ridge.masked_fill(absent, -torch.inf), dim=1)
-    mixed = (1 - shares) * torch.log(posterior.clamp(min=1e-12)) + shares * chances
-    return torch.softmax(mixed.masked_fill(absent, -torch.inf), dim=1)
 
 
 def class_sums(points: torch.Tensor, labels: torch.Tensor, count: int) -> tuple[torch.Tensor, torch.Tensor]:

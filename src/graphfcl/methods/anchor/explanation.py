@@ -15,7 +15,7 @@ from scipy import sparse
 
 from graphfcl.graph import VisibleGraph
 from graphfcl.methods.anchor.frame import joined
-from graphfcl.methods.anchor.rounds import Rounds, answer_tensors, answers
+from graphfcl.methods.anchor.rounds import Rounds, answers
 from graphfcl.methods.anchor.storage import AnchorKnowledge
 from graphfcl.methods.blocks import NodeTables
 from graphfcl.methods.learner import Explanation
@@ -58,7 +58,7 @@ class Evidence:
         """Explain the answer for the node."""
         here = self.table_rows(np.array([self.row]))
         posterior = self.rounds.posteriors_at(here)
-        tensors = answer_tensors(self.knowledge.anchors, self.knowledge.head, self.knowledge.settings)
+        tensors = self.knowledge.answer_tensors()
         points = self.rounds.x.rows_at(here).float()
         answer = answers(posterior, points, tensors, self.knowledge.settings.head_share)[0]
         order = answer.argsort(descending=True)[: max(2, min(top, len(answer)))].tolist()

@@ -58,6 +58,7 @@ from graphfcl.methods.anchor.hop_encoder import (
     hop_table,
     row_training,
 )
+from graphfcl.methods.anchor.ridge import RidgeFrame, RidgeSums
 from graphfcl.methods.anchor.rounds import Rounds, run_rounds, score_table
 from graphfcl.methods.anchor.settings import AnchorSettings, Neighbourhood
 from graphfcl.methods.anchor.storage import FIRST_LAYER, AnchorKnowledge, first_layer_shape, frame_rank
@@ -72,7 +73,6 @@ from graphfcl.methods.learner import (
     Learner,
     LearnerState,
     Progress,
-    join_labelled,
 )
 from graphfcl.methods.shared.parts import Part
 from graphfcl.methods.shared.supervised_training import SupervisedTraining, head_training
@@ -179,6 +179,7 @@ class Anchor(EncoderLearner):
             self.cache.keep_embeddings(base.visible_graph, x)
             shrinkage = Shrinkage.of(len(base.classes), frame, settings)
             knowledge.anchors = Anchors.of(inputs, x, train, len(base.classes), shrinkage)
+            knowledge.ridge = RidgeSums.empty(RidgeFrame.of(len(base.classes), frame, settings))
             if settings.head_share > 0:
                 knowledge.train_head(inputs, x, train, validation, progress)
 
@@ -278,14 +279,15 @@ class Anchor(EncoderLearner):
     def _learn(self, session: Session, inputs: NodeTables) -> None:
         x = self._vectors(inputs, session.supports)
         labels = tensor_of(session.support_labels, self.device)
-        self.knowledge.anchors = self.knowledge.anchors.plus(x, labels, len(self.classes_))
+        self.knowledge.add(x, labels, len(self.classes_))
 
     def watch(self, visible: VisibleNodes, progress: Progress) -> None:
         self.cache.inputs(visible).watch(progress)
 
     def _score_all(self, inputs: NodeTables) -> Any:
         rounds = self._rounds(inputs)
-        scores = score_table(inputs, rounds, self.knowledge.anchors, self.knowledge.head, self.settings)
+        knowledge = self.knowledge
+        scores = score_table(inputs, rounds, knowledge.anchors, knowledge.answer_tensors(), self.settings)
         readable = scores.readable()
         self.last_tables.replace_by(inputs.stored_behind(scores))
         return readable
@@ -308,9 +310,7 @@ class Anchor(EncoderLearner):
         tables = self.cache.inputs(visible)
         x = self._embeddings(tables)
         self.cache.keep_embeddings(visible, x)
-        labelled, shrinkage = join_labelled(train, supports), self.knowledge.anchors.shrinkage
-        self.knowledge.anchors = Anchors.of(tables, x, labelled, len(self.classes_), shrinkage)
-        self.knowledge.restate_head(tables, x, train)
+        self.knowledge.restate(tables, x, train, supports, len(self.classes_))
         return True
 
     def calibration_learner(self) -> Learner | None:

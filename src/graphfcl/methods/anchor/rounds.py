@@ -21,8 +21,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from graphfcl.methods.anchor.class_sums import Anchors, directions_of, logits_of, products_with, with_ridge
+from graphfcl.methods.anchor.class_sums import Anchors, directions_of, logits_of, products_with
 from graphfcl.methods.anchor.head import shared_out
+from graphfcl.methods.anchor.ridge import RidgeSums, shares_of, with_ridge
 from graphfcl.methods.anchor.settings import AnchorSettings, Neighbourhood
 from graphfcl.methods.blocks import NodeTables, RowBlock, Table
 from graphfcl.methods.learner import Tensors
@@ -136,25 +137,22 @@ def with_neighbours(
     return posterior
 
 
-def score_table(
-    tables: NodeTables, rounds: Rounds, anchors: Anchors, head: torch.Tensor, settings: AnchorSettings
-) -> Table:
+def score_table(tables: NodeTables, rounds: Rounds, anchors: Anchors, said: Tensors, settings: AnchorSettings) -> Table:
     """(n, C) log-probabilities, plus how near a node is to any class by the sums alone.
 
     The latter is the same for all classes of a node, so it changes no probability, but it tells nodes of unknown
-    classes, which the rounds would hide.
+    classes, which the rounds would hide. said: what :func:`answers` reads.
     """
-    tensors = {"directions": rounds.directions, "by sums": anchors.directions(settings)}
-    tensors |= answer_tensors(anchors, head, settings)
+    tensors = {"directions": rounds.directions, "by sums": anchors.directions(settings), **said}
     read = {"x": rounds.x} if rounds.posterior is None else {"x": rounds.x, "posterior": rounds.posterior}
     values: dict[str, Any] = {"temperature": settings.temperature, "share": settings.head_share}
     return tables.table("scores", _scores, len(anchors.counts), tables=read, tensors=tensors, **values)
 
 
-def answer_tensors(anchors: Anchors, head: torch.Tensor, settings: AnchorSettings) -> Tensors:
+def answer_tensors(anchors: Anchors, ridge: RidgeSums, head: torch.Tensor, settings: AnchorSettings) -> Tensors:
     """What :func:`answers` reads."""
-    shares = anchors.ridge_shares(settings)
-    tensors = {"counts": anchors.counts, "ridge": anchors.ridge(settings), "shares": shares}
+    shares = shares_of(anchors.counts, settings)
+    tensors = {"counts": anchors.counts, "ridge": ridge.weights(anchors, settings), "shares": shares}
     return {**tensors, "head": head} if len(head) else tensors
 
 

@@ -85,10 +85,10 @@ class AnchorSettings(EncoderSettings):
     """Adam's rate in its training."""
     head_nodes: Count | None = None
     """Train nodes of a class that it is trained on at most, drawn by the seed; all if it is not given."""
-    ridge_share: Share = 0.2
+    ridge_share: Share = 0.5
     """Weight of ridge regression in the answer, for a class with many labels (g)."""
-    ridge_penalty: Positive = 1.0
-    """Its penalty, in units of the within-class covariance (λ)."""
+    ridge_penalty: Positive = 0.25
+    """Its penalty, in units of the mean eigenvalue of what is inverted (λ)."""
     covariance_prior: Positive = 20.0
     """Labels that the covariance of session 0 counts for beside that of later classes (κ)."""
     covariance_columns: Count = 256

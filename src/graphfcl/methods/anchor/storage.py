@@ -10,6 +10,8 @@ from graphfcl.methods.anchor.choosing import held_by_choice
 from graphfcl.methods.anchor.class_sums import Anchors, Shrinkage
 from graphfcl.methods.anchor.head import LabelledPoints, retrained_head, trained_head
 from graphfcl.methods.anchor.hop_encoder import HOPS
+from graphfcl.methods.anchor.ridge import RidgeFrame, RidgeSums
+from graphfcl.methods.anchor.rounds import answer_tensors
 from graphfcl.methods.anchor.settings import AnchorSettings, Neighbourhood
 from graphfcl.methods.blocks import Held, NodeTables, Table
 from graphfcl.methods.blocks.interface import count_of_each_class, some_of_each_class
@@ -34,7 +36,8 @@ class AnchorKnowledge(Part):
 
     frame: what session 0 fixed: basis, centres, middle, whitening and its shift. head: (M, D) weights of the head on
     session 0, in 16 bits. head_steps: those of its training. head_counts: (M,) labels of each class that it was trained
-    on. anchors: class sums. neighbourhood: what validation sessions chose.
+    on. anchors: class sums. ridge: what ridge regression keeps beside them; None before session 0. neighbourhood: what
+    validation sessions chose.
     first_layer: answers the encoder's first weights, which are stored in 8 bits once the frame is fixed.
     encoder_input: what the encoder reads.
     """
@@ -48,6 +51,7 @@ class AnchorKnowledge(Part):
         self.head_steps = 0
         self.head_counts = torch.zeros(0, dtype=torch.float64)
         self.anchors = Anchors.empty()
+        self.ridge: RidgeSums | None = None
         self.neighbourhood = neighbourhood
         self._first_layer = first_layer
         self.encoder_input = "graph"
@@ -97,6 +101,24 @@ class AnchorKnowledge(Part):
             start = self.settings.temperature * base.directions(self.settings)
             self.head = retrained_head(start, some, self.head_steps, self.settings.head_rate)
 
+    def add(self, x: torch.Tensor, labels: torch.Tensor, count: int) -> None:
+        """Labelled nodes of a session, of ``count`` classes in all."""
+        assert self.ridge is not None
+        self.anchors, self.ridge = self.anchors.plus(x, labels, count), self.ridge.plus(x, labels)
+
+    def restate(self, tables: NodeTables, x: Table, train: Labelled, supports: Labelled, count: int) -> None:
+        """Compute again all that follows from labels. x: of all nodes."""
+        assert self.ridge is not None
+        labelled = join_labelled(train, supports)
+        self.anchors = Anchors.of(tables, x, labelled, count, self.anchors.shrinkage)
+        self.ridge = RidgeSums.of(tables, x, labelled, self.ridge.frame)
+        self.restate_head(tables, x, train)
+
+    def answer_tensors(self) -> Tensors:
+        """What is made of the posteriors of the rounds."""
+        assert self.ridge is not None
+        return answer_tensors(self.anchors, self.ridge, self.head, self.settings)
+
     def _some(self, labelled: Labelled, most: int | None) -> Labelled:
         return labelled if most is None else some_of_each_class(labelled, most, self.seed)
 
@@ -125,8 +147,11 @@ class AnchorKnowledge(Part):
         """a₀, a₂ and a_z."""
         return self.settings.raw_weight, self.neighbourhood.hop_weight, self.settings.encoder_weight
 
+    def _sums(self) -> Tensors:
+        return self.anchors.tensors() | ({} if self.ridge is None else self.ridge.tensors())
+
     def stored(self) -> dict[str, int]:
-        embeddings = sum(tensor.nbytes for tensor in self.anchors.tensors().values())
+        embeddings = sum(tensor.nbytes for tensor in self._sums().values())
         if not self.is_fixed:
             return {"embeddings": embeddings}
         spared = 3 * self._first_layer().nbytes // 4  # of the network's 32 bits
@@ -149,7 +174,7 @@ class AnchorKnowledge(Part):
             kept = {FIRST_LAYER: steps.cpu()}
             kept |= {f"frame.{name}": tensor for name, tensor in self._stored_frame().items()}
         head = {HEAD: self.head.cpu(), HEAD_COUNTS: self.head_counts} if len(self.head) else {}  # labels change it
-        return {**kept, **head, **self.anchors.tensors()}
+        return {**kept, **head, **self._sums()}
 
     def load(self, values: dict[str, Any], tensors: Tensors, device: torch.device) -> None:
         self.neighbourhood = Neighbourhood(*values["hop"]).check()
@@ -164,6 +189,8 @@ class AnchorKnowledge(Part):
             self.frame["whitening"] = upper_triangle(self.frame.pop("root").float())
         shrinkage = Shrinkage.of(values["many"], self.frame, self.settings) if self.frame else None
         self.anchors = Anchors.load(tensors, device, shrinkage)
+        frame = RidgeFrame.of(values["many"], self.frame, self.settings) if self.frame else None
+        self.ridge = None if frame is None else RidgeSums.load(tensors, frame)
         self.head, self.head_steps = tensors.get(HEAD, self.head[:0]).to(device), values["head_steps"]
         self.head_counts = tensors[HEAD_COUNTS].cpu() if len(self.head) else self.head_counts[:0]
         self.encoder_input = values.get("encoder_input", "graph")
@@ -212,7 +239,7 @@ class AnchorKnowledge(Part):
         # Nothing of it is written to after session 0.
         self.frame, self.neighbourhood = dict(other.frame), other.neighbourhood
         self.encoder_input = other.encoder_input
-        self.head, self.head_steps, self.anchors = other.head, other.head_steps, other.anchors
+        self.head, self.head_steps, self.anchors, self.ridge = other.head, other.head_steps, other.anchors, other.ridge
         self.head_counts = other.head_counts
 
 
@@ -252,7 +279,7 @@ def frame_rank(settings: AnchorSettings, encoder_input: str, width: int, classes
     """
     rank, size = settings.rank, 0 if encoder_input == "none" else settings.size
     each = width + (READ_BY_ENCODER * settings.hidden if encoder_input == "hops" else 0)
-    each += 8 * min(settings.covariance_columns, 2 * rank + size)  # of products, in 64 bits, the upper half
+    each += 16 * min(settings.covariance_columns, 2 * rank + size)  # of two products, in 64 bits, the upper half
     each += 4 * classes  # of the head
     while rank > 16 and each * rank + (2 * rank + size) ** 2 > MAX_FRAME_BYTES - first:
         rank -= 16
