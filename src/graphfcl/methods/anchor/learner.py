@@ -16,8 +16,8 @@ in which class means under a common covariance are told apart by their angle. On
 classes of session 0 alone (``head.py``).
 
 **A session** adds S_c += Σ x(v), n_c += 1 over the supports of class c, and Q += Σ x(v) x(v)ᵀ over those of classes
-that arrived after session 0. Sums commute: sessions in any order, or all at once, give the same state. Centre, basis,
-whitening and encoder stay as session 0 left them.
+that arrived after session 0; for the ridge the same products of x(v) L^T. Sums commute: sessions in any order, or all
+at once, give the same state. Centre, basis, whitening and encoder stay as session 0 left them.
 
 **Scores** come from (S, n, Q) and the graph visible now. Q tells how the covariance of later classes differs from that
 of session 0, which gives the metric A in which classes are compared (``class_sums.py``). With μ_c = S_c / n_c::
@@ -31,8 +31,8 @@ many nodes the class has. The stored sums are those of the
 graphs their nodes were learned on; as the graph grows the visible nodes, which are embedded again, pull every mean
 along. ℓ_c is the length of the mean without its noise. Neighbours have their part by smoothing or by the links between
 classes (``rounds.py``). How the classes of session 0 share their probability averages the head and the means (weight
-γ). The answer is the geometric mean of that and of ridge regression on the labels of all classes, whose weight grows
-with the labels of a class:  P'_c ∝ P_c^(1−g_c) r_c^(g_c),  g_c = g n_c/(n_c + 5).
+γ). The answer is the geometric mean of that and of ridge regression on the labels of all classes (``ridge.py``), whose
+weight grows with the labels of a class:  P'_c ∝ P_c^(1−g_c) r_c^(g_c),  g_c = g n_c/(n_c + 20).
 
 **Chosen by validation sessions** of the run: how much the surroundings weigh (a₂), how many hops they reach, and how
 neighbours have a part (s, steps, β): one of five (``choosing.py``). All else is one constant for all graphs, fixed on

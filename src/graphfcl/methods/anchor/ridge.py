@@ -8,8 +8,8 @@ counting the same::
     r(v) = h(v) K Mᵀ (I + M K Mᵀ)⁻¹,   K = (C W + λ t/D · I)⁻¹,   t = Σ_c |μ_c|² + C tr W
 
 which is h (MᵀM + C W + λ t/D · I)⁻¹ Mᵀ. S_w = (R Rᵀ)⁻¹ − ρ̄ I is the within-class covariance of session 0 in f, and
-v₀/(D − tr E) brings it to vectors of unit length. Q_h is the sum of h hᵀ over labelled nodes of later classes. Of S_w and
-Q_h blocks on the diagonal are kept. b, N, v₀ and E are those of the metric (``class_sums.py``).
+v₀/(D − tr E) brings it to vectors of unit length. Q_h is the sum of h hᵀ over labelled nodes of later classes. Of both
+blocks on the diagonal are kept. b, N, v₀ and E are those of the metric (``class_sums.py``).
 
 The probabilities are softmax(8 r/r̄), r̄ the mean of r_c at μ_c. Class c has the part g n_c/(n_c + 20) in the answer.
 """
