@@ -1,5 +1,6 @@
 """Ridge regression from class sums, against systems of as many equations as there are columns."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -57,24 +58,24 @@ def test_weights_are_those_of_least_squares(seed: int) -> None:
     anchors, ridge = both_sums(x, columns, frame)
     root, shift = frame["whitening"].double().numpy(), float(frame["shift"])
     plain = x.double().numpy()
-    h = plain @ np.linalg.inv(root)
+    u = plain @ np.linalg.inv(root)
     spread, degrees = within_of_a_loop(f.double().numpy(), labels, range(MANY))
-    later, spare = within_of_a_loop(h, labels, range(MANY, CLASSES))
+    later, spare = within_of_a_loop(u, labels, range(MANY, CLASSES))
     of_units, _ = within_of_a_loop(plain, labels, range(MANY))
     unit = np.trace(of_units) / degrees / (SIZE - np.trace(shift * root.T @ root))
     share = (CLASSES - MANY) / CLASSES * spare / (spare + 4)
     within = in_blocks_only((1 - share) * unit * spread / degrees + share * later / spare)
-    means = np.array([h[labels == c].mean(axis=0) for c in range(CLASSES)])
+    means = np.array([u[labels == c].mean(axis=0) for c in range(CLASSES)])
     gram = means.T @ means + CLASSES * within
     weights = np.linalg.solve(gram + 0.3 * np.trace(gram) / SIZE * np.eye(SIZE), means.T)
     own = np.mean([means[c] @ weights[:, c] for c in range(CLASSES)])
     actual = x @ ridge.weights(anchors, CHOSEN).T
-    np.testing.assert_allclose(actual, SCALE * h @ weights / own, rtol=1e-3, atol=1e-4)
+    np.testing.assert_allclose(actual, SCALE * u @ weights / own, rtol=1e-3, atol=1e-4)
 
 
 def test_it_reads_deviations_from_the_middle_up_to_their_length() -> None:
     f, _, frame = some_labels()
-    actual = RidgeFrame.of(MANY, frame, CHOSEN).lifted(points(f, frame, "<f4")).numpy()
+    actual = RidgeFrame.of(MANY, frame, CHOSEN).unwhitened(points(f, frame, "<f4")).numpy()
     expected = (f - frame["middle"]).double().numpy()
     for one, other in zip(actual, expected, strict=True):
         np.testing.assert_allclose(one / np.linalg.norm(one), other / np.linalg.norm(other), atol=1e-5)
@@ -101,12 +102,26 @@ def test_a_saved_state_is_the_same_to_the_last_digit() -> None:
     assert torch.equal(again.weights(anchors, CHOSEN), ridge.weights(anchors, CHOSEN))
 
 
-def test_vectors_that_changed_since_they_were_added_end_in_finite_weights() -> None:
+def test_vectors_that_changed_since_they_were_added_end_in_a_stronger_penalty() -> None:
+    """Means then explain more products than there are, and the difference is not positive definite."""
     f, columns, frame = some_labels()
     x = points(f, frame, "<f4")
-    anchors, _ = both_sums(x, columns, frame)
-    other = both_sums(0.01 * x, columns, frame)[1]  # the means explain more than there is
-    assert torch.isfinite(other.weights(anchors, CHOSEN)).all()
+    anchors, whole = both_sums(x, columns, frame)
+    other = both_sums(0.01 * x, columns, frame)[1]
+    weak = replace(CHOSEN, ridge_penalty=1e-4)
+    right = [
+        float(((x @ each.weights(anchors, weak).T).argmax(dim=1) == columns).float().mean()) for each in (whole, other)
+    ]
+    assert right[1] > right[0] - 0.3
+
+
+def test_other_shapes_are_refused() -> None:
+    f, columns, frame = some_labels()
+    _, ridge = both_sums(points(f, frame, "<f4"), columns, frame)
+    stored = ridge.tensors()["ridge.products"]
+    for other in (stored[:1], stored[:, :1], stored.float()):
+        with pytest.raises(ValueError, match="another shape"):
+            RidgeSums.load({"ridge.products": other}, ridge.frame)
 
 
 def test_a_class_without_a_label_changes_nothing() -> None:

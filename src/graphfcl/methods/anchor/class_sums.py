@@ -114,7 +114,7 @@ class Anchors:
         return self.sums / self.counts.clamp(min=1e-6)[:, None]
 
     @cached_property
-    def _first(self) -> slice:
+    def first(self) -> slice:
         """The classes of session 0."""
         return slice(0, len(self.counts) if self.shrinkage is None else self.shrinkage.many)
 
@@ -124,18 +124,21 @@ class Anchors:
 
         Of all classes, if no class of session 0 has two labels any more.
         """
-        for some in (self._first, slice(None)):
-            counts, sums = self.counts[some], self.sums[some]
-            total, squares = float(counts.sum()), float(((sums**2).sum(dim=1) / counts.clamp(min=1)).sum())
-            spare = total - float((counts > 0).sum())
-            if spare > 0:
-                return max((total - squares) / spare, LEAST_VARIANCE)
-        return 1.0
+        some = self.first if self.scaled_by_session_0 else slice(None)
+        counts, sums = self.counts[some], self.sums[some]
+        total, squares = float(counts.sum()), float(((sums**2).sum(dim=1) / counts.clamp(min=1)).sum())
+        spare = total - float((counts > 0).sum())
+        return max((total - squares) / spare, LEAST_VARIANCE) if spare > 0 else 1.0
+
+    @property
+    def scaled_by_session_0(self) -> bool:
+        """Whether a class of session 0 has two labels."""
+        return bool((self.counts[self.first] > 1).any())
 
     @cached_property
     def spare(self) -> float:
         """N."""
-        counts = self.counts[self._first.stop :]
+        counts = self.counts[self.first.stop :]
         return float((counts[counts > 0] - 1).sum())
 
     def _share_at(self, spare: float) -> float:
@@ -143,7 +146,7 @@ class Anchors:
         if self.shrinkage is None or not spare > 0:
             return 0.0
         known = self.counts > 0
-        return float(known[self._first.stop :].sum() / known.sum()) * spare / (spare + self.shrinkage.prior)
+        return float(known[self.first.stop :].sum() / known.sum()) * spare / (spare + self.shrinkage.prior)
 
     @property
     def later_share(self) -> float:
@@ -155,57 +158,33 @@ class Anchors:
         """1/s."""
         return self._base_variance / self._unshrunk
 
-    def _inverse_at(self, spare: float) -> "Inverse | None":
+    def inverse_at(self, spare: float) -> "Inverse | None":
         """A by W as it is, if N were ``spare``; None if it is I."""
         if self.shrinkage is None or not spare > 0:
             return None
         if spare not in self._inverses:
-            later, counts = self.sums[self._first.stop :], self.counts[self._first.stop :]
-            known = counts > 0
-            parts = in_blocks(later[known] / counts[known].sqrt()[:, None], self.shrinkage.columns)
-            within, added = self.products - parts.transpose(1, 2) @ parts, self.shrinkage.added
-            one = torch.eye(added.shape[1], dtype=torch.float64, device=added.device)
-            share = self._share_at(spare)
-            change = within / (self.unit_variance * spare) + added - one
-            self._inverses[spare] = None
-            for _ in range(HALVINGS):
-                factor, failed = torch.linalg.cholesky_ex(one + share * change)
-                if not failed.any():
-                    values = torch.cholesky_inverse(factor)
-                    self._inverses[spare] = Inverse(values, float((values * added).sum()))
-                    break
-                share /= 2  # vectors were taken back that differ from those that were added
+            inverse = self._inverse(self._share_at(spare), spare)
+            for other in [each for each in self._inverses if each != self.spare]:
+                del self._inverses[other]  # each has megabytes
+            self._inverses[spare] = inverse
         return self._inverses[spare]
 
-    def without(self, points: torch.Tensor, labels: torch.Tensor) -> "Anchors":
-        """As :meth:`minus`, for some labelled nodes of later classes of which each keeps a label.
-
-        Their part of W has few dimensions, so A needs no decomposition of B: with d = x − μ_c over the k_c nodes of
-        class c that are taken away::
-
-            W' = W − U Uᵀ,   U = [d …, Σ d/√(n_c − k_c) …],   A' = A + A U (I/w − UᵀAU)⁻¹ UᵀA
-
-        w: the factor of W in B. A, like A', is that of the degrees of freedom N that are left.
-        """
-        sums, taken = class_sums(points, labels, len(self.counts))
-        less = replace(self, sums=self.sums - sums, counts=self.counts - taken)
-        some, whole = taken > 0, self._inverse_at(less.spare)
-        if whole is None or not torch.equal(less.counts > 0, self.counts > 0):
-            return self.minus(points, labels)
+    def _inverse(self, share: float, spare: float) -> "Inverse | None":
         assert self.shrinkage is not None
-        means = self.means
-        apart = points.double() - means[labels]
-        of_classes = sums[some] - taken[some, None] * means[some]
-        away = torch.cat([apart, of_classes / less.counts[some].sqrt()[:, None]])
-        parts = in_blocks(away, self.shrinkage.columns)
-        turned = parts @ whole.values
-        one = torch.eye(len(away), dtype=torch.float64, device=away.device)
-        inner = one * self.unit_variance * less.spare / less.later_share - turned @ parts.transpose(1, 2)
-        factor, failed = torch.linalg.cholesky_ex(inner)
-        if failed.any():
-            return self.minus(points, labels)
-        less._inverses[less.spare] = replace(whole, rows=torch.linalg.solve_triangular(factor, turned, upper=False))
-        return less
+        later, counts = self.sums[self.first.stop :], self.counts[self.first.stop :]
+        known = counts > 0
+        parts = in_blocks(later[known] / counts[known].sqrt()[:, None], self.shrinkage.columns)
+        within, added = self.products - parts.transpose(1, 2) @ parts, self.shrinkage.added
+        one = torch.eye(added.shape[1], dtype=torch.float64, device=added.device)
+        weight = 1 / (self.unit_variance * spare)
+        change = weight * within + added - one
+        for halvings in range(HALVINGS):
+            factor, failed = torch.linalg.cholesky_ex(one + share * change)
+            if not failed.any() and torch.isfinite(factor).all():
+                values = torch.cholesky_inverse(factor)
+                return Inverse(values, float((values * added).sum()), share * weight, halved=halvings > 0)
+            share /= 2  # vectors were taken back that differ from those that were added
+        return None
 
     @property
     def _unshrunk(self) -> float:
@@ -217,14 +196,17 @@ class Anchors:
     @cached_property
     def metric(self) -> "Metric":
         """A, and the mean lengths under it."""
-        inverse = self._inverse_at(self.spare)
+        return self.metric_by(self.inverse_at(self.spare))
+
+    def metric_by(self, inverse: "Inverse | None") -> "Metric":
+        """The same, if A is known; None is I."""
         if inverse is None:
             return Metric(None, 1.0)
         assert self.shrinkage is not None
         kept = inverse.trace_with(self.shrinkage.added)
         within = self.unit_variance * max(self.sums.shape[1] - kept, 0.0)
         plain = Metric(inverse, 1.0)
-        some = self._first if bool(self.counts[self._first].any()) else slice(None)
+        some = self.first if bool(self.counts[self.first].any()) else slice(None)
         counts, squares = self.counts[some], plain.squares(self.means[some])
         total, known = float(counts.sum()), float((counts > 0).sum())
         length = within * (total - known) / total + float((counts * squares).sum()) / total
@@ -243,10 +225,11 @@ class Anchors:
 
         Its variance is that of (n_c + t)² / (n_c + t²/Σ_v P_vc) nodes.
         """
-        total = (total * (self.counts > 0)).clamp(min=1e-6)
+        known = self.counts > 0
+        total = total.clamp(min=1e-6)
         weight = total.clamp(max=settings.unlabelled_weight)
         means = (self.sums + (weight / total)[:, None] * sums) / (self.counts + weight)[:, None]
-        return means, (self.counts + weight) ** 2 / (self.counts + weight**2 / total)
+        return means * known[:, None], (self.counts + weight) ** 2 / (self.counts + weight**2 / total) * known
 
     def directions(self, settings: AnchorSettings) -> torch.Tensor:
         """(C, D) Aμ_c/(ℓ_c √q) by the sums alone."""
@@ -266,18 +249,25 @@ class Anchors:
     @classmethod
     def load(cls, tensors: Tensors, device: torch.device, shrinkage: Shrinkage | None) -> "Anchors":
         sums, counts, products = (tensors[f"anchors.{name}"].to(device) for name in ("sums", "counts", "products"))
-        return cls(sums, counts, symmetric(products), shrinkage)
+        products = symmetric(products)
+        if sums.dtype != torch.float64 or sums.shape[:1] != counts.shape:
+            raise ValueError("class sums and counts do not fit together")
+        if shrinkage is not None and _kind(products) != _kind(shrinkage.added):
+            raise ValueError("products of later classes have another shape than the frame")
+        return cls(sums, counts, products, shrinkage)
 
 
 @dataclass(frozen=True, eq=False)
 class Inverse:
     """A = B⁻¹ in blocks on the diagonal, in 64 bits: values + rowsᵀ rows.
 
-    values: (b, w, w). trace: of values E. rows: (b, k, w), or None.
+    values: (b, w, w). trace: of values E. weight: the factor of W in B. halved: b had to be. rows: (b, k, w), or None.
     """
 
     values: torch.Tensor
     trace: float
+    weight: float
+    halved: bool
     rows: torch.Tensor | None = None
 
     def times(self, vectors: torch.Tensor) -> torch.Tensor:
@@ -368,6 +358,10 @@ def in_blocks(vectors: torch.Tensor, columns: int) -> torch.Tensor:
 
 def _no_products() -> torch.Tensor:
     return torch.zeros(0, 0, 0, dtype=torch.float64)
+
+
+def _kind(tensor: torch.Tensor) -> tuple[torch.Size, torch.dtype]:
+    return tensor.shape, tensor.dtype
 
 
 def _trace(blocks: torch.Tensor) -> torch.Tensor:

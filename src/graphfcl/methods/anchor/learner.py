@@ -16,7 +16,7 @@ in which class means under a common covariance are told apart by their angle. On
 classes of session 0 alone (``head.py``).
 
 **A session** adds S_c += Σ x(v), n_c += 1 over the supports of class c, and Q += Σ x(v) x(v)ᵀ over those of classes
-that arrived after session 0; for the ridge the same products of x(v) L^T. Sums commute: sessions in any order, or all
+that arrived after session 0; for the ridge the same products of x(v) Lᵀ. Sums commute: sessions in any order, or all
 at once, give the same state. Centre, basis, whitening and encoder stay as session 0 left them.
 
 **Scores** come from (S, n, Q) and the graph visible now. Q tells how the covariance of later classes differs from that
@@ -27,12 +27,12 @@ of session 0, which gives the metric A in which classes are compared (``class_su
 
 twice, over all visible nodes, labelled or not. The sums are a prior that weighs as much as the labels behind it: a
 class with thousands of them moves little, one with five goes where its nodes lie. At fifty labels both count, however
-many nodes the class has. The stored sums are those of the
-graphs their nodes were learned on; as the graph grows the visible nodes, which are embedded again, pull every mean
-along. ℓ_c is the length of the mean without its noise. Neighbours have their part by smoothing or by the links between
-classes (``rounds.py``). How the classes of session 0 share their probability averages the head and the means (weight
-γ). The answer is the geometric mean of that and of ridge regression on the labels of all classes (``ridge.py``), whose
-weight grows with the labels of a class:  P'_c ∝ P_c^(1−g_c) r_c^(g_c),  g_c = g n_c/(n_c + 20).
+many nodes the class has. The stored sums are those of the graphs their nodes were learned on; as the graph grows the
+visible nodes, which are embedded again, pull every mean along. ℓ_c is the length of the mean without its noise.
+Neighbours have their part by smoothing or by the links between classes (``rounds.py``). How the classes of session 0
+share their probability averages the head and the means (weight γ). The answer is the geometric mean of that and of
+ridge regression on the labels of all classes (``ridge.py``), whose weight grows with the labels of a class:
+P'_c ∝ P_c^(1−g_c) r_c^(g_c),  g_c = g n_c/(n_c + 20).
 
 **Chosen by validation sessions** of the run: how much the surroundings weigh (a₂), how many hops they reach, and how
 neighbours have a part (s, steps, β): one of five (``choosing.py``). All else is one constant for all graphs, fixed on
@@ -58,6 +58,7 @@ from graphfcl.methods.anchor.hop_encoder import (
     hop_table,
     row_training,
 )
+from graphfcl.methods.anchor.left_out import logits_without
 from graphfcl.methods.anchor.ridge import RidgeFrame, RidgeSums
 from graphfcl.methods.anchor.rounds import Rounds, run_rounds, score_table
 from graphfcl.methods.anchor.settings import AnchorSettings, Neighbourhood
@@ -335,7 +336,7 @@ class Anchor(EncoderLearner):
         """Subtracted from the sums, without estimating means again: that would take a pass over the graph."""
         _ = train, supports
         x, labels = self._vectors(self.cache.inputs(visible), left_out[0]), tensor_of(left_out[1], self.device)
-        return self.knowledge.anchors.without(x, labels).logits(x, self.settings).cpu().numpy()
+        return logits_without(self.knowledge.anchors, x, labels, self.settings).cpu().numpy()
 
     @torch.no_grad()
     def explain(self, visible: VisibleNodes, node: int, top: int = 5) -> Explanation | None:

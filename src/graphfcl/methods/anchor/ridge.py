@@ -1,17 +1,17 @@
 """Ridge regression on the labels of all classes, in closed form.
 
-Whitening makes all directions alike; regression on few labels needs those that vary most. So it reads h(v) = x(v) R⁻¹,
-which is f(v) − m but for its length. With M = [μ_1 … μ_C]ᵀ the means of h over the labels of C classes, every class
-counting the same::
+Whitening makes all directions alike; regression on few labels needs those that vary most. So it reads u(v) = x(v) R⁻¹,
+which is f(v) − m but for its length. With M = [m_1 … m_C]ᵀ the means of u over the labels of C classes, every class
+counting the same, and V their covariance within classes::
 
-    W = (1 − b) v₀/(D − tr E) S_w + b (Q_h − Σ_c n_c μ_c μ_cᵀ)/N                             (Σ over later classes)
-    r(v) = h(v) K Mᵀ (I + M K Mᵀ)⁻¹,   K = (C W + λ t/D · I)⁻¹,   t = Σ_c |μ_c|² + C tr W
+    V = (1 − b) v₀/(D − tr E) S_w + b (Q_u − Σ_c n_c m_c m_cᵀ)/N                             (Σ over later classes)
+    r(v) = u(v) K Mᵀ (I + M K Mᵀ)⁻¹,   K = (C V + λ/D tr(MᵀM + C V) · I)⁻¹
 
-which is h (MᵀM + C W + λ t/D · I)⁻¹ Mᵀ. S_w = (R Rᵀ)⁻¹ − ρ̄ I is the within-class covariance of session 0 in f, and
-v₀/(D − tr E) brings it to vectors of unit length. Q_h is the sum of h hᵀ over labelled nodes of later classes. Of both
-blocks on the diagonal are kept. b, N, v₀ and E are those of the metric (``class_sums.py``).
+which is u (MᵀM + K⁻¹)⁻¹ Mᵀ. S_w = (R Rᵀ)⁻¹ − ρ̄ I is the within-class covariance of session 0 in f, and v₀/(D − tr E)
+brings it to vectors of unit length. Q_u is the sum of u uᵀ over labelled nodes of later classes. Of both blocks on the
+diagonal are kept. b, N, v₀ and E are those of the metric (``class_sums.py``).
 
-The probabilities are softmax(8 r/r̄), r̄ the mean of r_c at μ_c. Class c has the part g n_c/(n_c + 20) in the answer.
+The probabilities are softmax(8 r/r̄), r̄ the mean of r_c at m_c. Their weight for class c is g n_c/(n_c + 20).
 """
 
 from dataclasses import dataclass, replace
@@ -25,8 +25,9 @@ from graphfcl.methods.learner import Labelled, Tensors
 from graphfcl.methods.shared.untrained_features import symmetric
 
 SCALE = 8.0  # factor of r before its softmax
-LABELS_FOR_HALF = 20.0  # with so many a class gives the ridge half of its share
+LABELS_FOR_HALF = 20.0  # with so many labels the weight of a class is g/2
 LEAST_PENALTY = 1e-9
+RAISES = 30  # of the penalty, until what is inverted is positive definite
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,14 +46,14 @@ class RidgeFrame:
         shift = in_blocks(frame["shift"].double().expand(1, len(root)), settings.covariance_columns)[:, 0]
         return cls(many, root, parts.transpose(1, 2) @ parts - torch.diag_embed(shift))
 
-    def lifted(self, points: torch.Tensor) -> torch.Tensor:
-        """(n, D) h in 64 bits from (n, D) x."""
-        return torch.linalg.solve_triangular(self.root.double(), points.double(), upper=True, left=False)
+    def unwhitened(self, points: torch.Tensor) -> torch.Tensor:
+        """(n, D) u in 64 bits from (n, D) x."""
+        return _unwhitened(points, self.root)
 
 
 @dataclass(frozen=True, eq=False)
 class RidgeSums:
-    """Q_h, in blocks on the diagonal and 64 bits; all else follows from class sums. Immutable."""
+    """What is kept beside class sums. products: (b, w, w) Q_u in blocks on the diagonal, in 64 bits. Immutable."""
 
     frame: RidgeFrame
     products: torch.Tensor
@@ -70,28 +71,24 @@ class RidgeSums:
 
     def plus(self, points: torch.Tensor, labels: torch.Tensor) -> "RidgeSums":
         """With more labelled nodes."""
-        later = self.frame.lifted(points[labels >= self.frame.many])
+        later = self.frame.unwhitened(points[labels >= self.frame.many])
         return replace(self, products=self.products + products_of(later, self.frame.spread.shape[1]))
 
     def weights(self, anchors: Anchors, settings: AnchorSettings) -> torch.Tensor:
         """(C, D) whose products with x are 8 r/r̄. anchors: the class sums of the same labels."""
-        known, size = anchors.counts > 0, anchors.sums.shape[1]
-        count, share = float(known.sum()), anchors.later_share
-        means = self.frame.lifted(anchors.means)
-        parts = in_blocks(means, self.frame.spread.shape[1])
+        known, size, width = anchors.counts > 0, anchors.sums.shape[1], self.frame.spread.shape[1]
+        means, share = self.frame.unwhitened(anchors.means), anchors.later_share
         within = (1 - share) * anchors.unit_variance * self.frame.spread
         if share > 0:
-            later = in_blocks((means * anchors.counts.sqrt()[:, None])[self.frame.many :], self.frame.spread.shape[1])
+            later = in_blocks((means * anchors.counts.sqrt()[:, None])[self.frame.many :], width)
             within = within + share / anchors.spare * (self.products - later.transpose(1, 2) @ later)
-        total = float((means**2).sum()) + count * float(within.diagonal(dim1=1, dim2=2).sum())
-        penalty = max(settings.ridge_penalty * total / size, LEAST_PENALTY)
-        one = torch.eye(within.shape[1], dtype=torch.float64, device=within.device)
-        factor, failed = torch.linalg.cholesky_ex(count * within + penalty * one)
-        if failed.any():  # the vectors of labelled nodes changed since they were added
-            factor = torch.linalg.cholesky_ex(count * anchors.unit_variance * self.frame.spread + penalty * one)[0]
-        turned = torch.cholesky_solve(parts.transpose(1, 2), factor).permute(2, 0, 1).flatten(1)[:, :size]
-        similar = torch.eye(len(means), dtype=torch.float64, device=means.device) + means @ turned.T
-        weights = torch.linalg.solve(similar, turned)
+        within = float(known.sum()) * within
+        trace = float((means**2).sum()) + max(float(within.diagonal(dim1=1, dim2=2).sum()), 0.0)
+        factor = _factor(within, max(settings.ridge_penalty * trace / size, LEAST_PENALTY))
+        turned = torch.cholesky_solve(in_blocks(means, width).transpose(1, 2), factor)
+        turned = turned.permute(2, 0, 1).flatten(1)[:, :size]
+        one = torch.eye(len(means), dtype=torch.float64, device=means.device)
+        weights = torch.linalg.solve(one + means @ turned.T, turned)
         own = (means * weights).sum(dim=1)[known].mean().clamp(min=1e-9)
         return (SCALE / own * torch.linalg.solve_triangular(self.frame.root.double(), weights.T, upper=True).T).float()
 
@@ -103,18 +100,21 @@ class RidgeSums:
 
     @classmethod
     def load(cls, tensors: Tensors, frame: RidgeFrame) -> "RidgeSums":
-        return cls(frame, symmetric(tensors["ridge.products"].to(frame.root.device)))
+        products = symmetric(tensors["ridge.products"].to(frame.root.device))
+        if products.shape != frame.spread.shape or products.dtype != torch.float64:
+            raise ValueError("products of the ridge have another shape than the frame")
+        return cls(frame, products)
 
 
 def shares_of(counts: torch.Tensor, settings: AnchorSettings) -> torch.Tensor:
-    """(C,) how much the ridge has to say of each class. counts: (C,) labels."""
+    """(C,) g n_c/(n_c + 20), the weight of the ridge for each class. counts: (C,) n."""
     return (settings.ridge_share * counts / (counts + LABELS_FOR_HALF)).float()
 
 
 def with_ridge(
     posterior: torch.Tensor, ridge: torch.Tensor, shares: torch.Tensor, counts: torch.Tensor
 ) -> torch.Tensor:
-    """(n, C) P' ∝ P^(1−g_c) h_c^(g_c), h = softmax(ridge). ridge: (n, C) logits. shares: (C,) g. counts: (C,) labels.
+    """(n, C) P' ∝ P^(1−g_c) p_c^(g_c), p = softmax(ridge). ridge: (n, C) logits. shares: (C,) g. counts: (C,) labels.
 
     A class without a label has the probability 0.
     """
@@ -124,9 +124,22 @@ def with_ridge(
     return torch.softmax(mixed.masked_fill(absent, -torch.inf), dim=1)
 
 
+def _factor(matrix: torch.Tensor, penalty: float) -> torch.Tensor:
+    """The Cholesky factors of (b, w, w) blocks plus a penalty, raised if vectors changed since they were added."""
+    one = torch.eye(matrix.shape[1], dtype=matrix.dtype, device=matrix.device)
+    for _ in range(RAISES):
+        factor, failed = torch.linalg.cholesky_ex(matrix + penalty * one)
+        if not failed.any():
+            break
+        penalty *= 10
+    return factor
+
+
+def _unwhitened(points: torch.Tensor, root: torch.Tensor) -> torch.Tensor:
+    return torch.linalg.solve_triangular(root.double(), points.double(), upper=True, left=False)
+
+
 def _products(block: RowBlock) -> Tensors:
     points, labels = block.labelled("x")
-    later = points[labels >= block.values["many"]].double()
-    root = block.tensors["root"].double()
-    lifted = torch.linalg.solve_triangular(root, later, upper=True, left=False)
-    return {"products": products_of(lifted, block.values["columns"])}
+    later = _unwhitened(points[labels >= block.values["many"]], block.tensors["root"])
+    return {"products": products_of(later, block.values["columns"])}

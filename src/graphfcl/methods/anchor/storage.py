@@ -115,7 +115,7 @@ class AnchorKnowledge(Part):
         self.restate_head(tables, x, train)
 
     def answer_tensors(self) -> Tensors:
-        """What is made of the posteriors of the rounds."""
+        """What :func:`~graphfcl.methods.anchor.rounds.answers` reads beside posteriors and x."""
         assert self.ridge is not None
         return answer_tensors(self.anchors, self.ridge, self.head, self.settings)
 
@@ -191,6 +191,8 @@ class AnchorKnowledge(Part):
         self.anchors = Anchors.load(tensors, device, shrinkage)
         frame = RidgeFrame.of(values["many"], self.frame, self.settings) if self.frame else None
         self.ridge = None if frame is None else RidgeSums.load(tensors, frame)
+        if frame is not None and self.anchors.sums.shape[1] != len(frame.root):
+            raise ValueError("class sums have another width than the frame")
         self.head, self.head_steps = tensors.get(HEAD, self.head[:0]).to(device), values["head_steps"]
         self.head_counts = tensors[HEAD_COUNTS].cpu() if len(self.head) else self.head_counts[:0]
         self.encoder_input = values.get("encoder_input", "graph")
