@@ -21,7 +21,7 @@ from functools import cached_property
 import numpy as np
 import torch
 
-from graphfcl.methods.anchor.class_sums import Anchors, Shrinkage, directions_of, logits_of
+from graphfcl.methods.anchor.class_sums import Anchors, Shrinkage, directions_of, logits_of, probabilities
 from graphfcl.methods.anchor.frame import Blocks, joined, points, points_of_block, whitening
 from graphfcl.methods.anchor.hop_encoder import HOPS
 from graphfcl.methods.anchor.rounds import run_rounds, with_neighbours
@@ -262,7 +262,7 @@ def directions_by_sample(anchors: Anchors, sample: torch.Tensor, each: float, se
     """
     directions, wide = anchors.directions(settings), sample.float()
     for _ in range(settings.rounds):
-        posterior = torch.softmax(logits_of(wide, directions, anchors.counts, settings.temperature), dim=1)
+        posterior = probabilities(logits_of(wide, directions, anchors.counts, settings.temperature))
         sums, total = each * (posterior.T @ wide).double(), each * posterior.sum(dim=0).double()
         directions = directions_of(*anchors.moved(sums, total, settings), anchors.metric, settings)
     return directions

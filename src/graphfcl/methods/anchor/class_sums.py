@@ -323,6 +323,16 @@ def logits_of(points: torch.Tensor, directions: torch.Tensor, counts: torch.Tens
     return products_with(points, directions, temperature).masked_fill(~(counts > 0), -torch.inf)
 
 
+def probabilities(logits: torch.Tensor) -> torch.Tensor:
+    """softmax over the last axis, computed in 64 bits: in 32 its last digits would depend on the order of classes."""
+    return torch.softmax(logits, dim=-1, dtype=torch.float64).float()
+
+
+def log_probabilities(logits: torch.Tensor) -> torch.Tensor:
+    """The logarithms of :func:`probabilities`."""
+    return torch.log_softmax(logits, dim=-1, dtype=torch.float64).float()
+
+
 def products_with(points: torch.Tensor, directions: torch.Tensor, factor: float) -> torch.Tensor:
     """(n, C) factor · x·direction."""
     parts = [points[start : start + CHUNK].float() @ directions.T for start in range(0, len(points), CHUNK)]

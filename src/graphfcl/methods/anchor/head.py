@@ -13,6 +13,7 @@ from new classes to it. With M the classes of session 0 and P the posterior of m
 import torch
 from torch import nn
 
+from graphfcl.methods.anchor.class_sums import log_probabilities, probabilities
 from graphfcl.methods.learner import Progress
 from graphfcl.methods.shared.supervised_training import class_balanced, cross_entropies
 from graphfcl.methods.shared.training_state import EarlyStopping, check_finite, make_adam
@@ -94,7 +95,7 @@ def shared_out(posterior: torch.Tensor, points: torch.Tensor, weight: torch.Tens
     for start in range(0, len(points), CHUNK):
         part = slice(start, start + CHUNK)
         of_base = posterior[part, :count]
-        mixed = (1 - share) * torch.log(of_base) + share * torch.log_softmax(points[part].float() @ wide.T, dim=1)
+        mixed = (1 - share) * torch.log(of_base) + share * log_probabilities(points[part].float() @ wide.T)
         mass = of_base.sum(dim=1, keepdim=True)
-        shared[part, :count] = torch.where(mass > 0, mass * torch.softmax(mixed, dim=1), of_base)
+        shared[part, :count] = torch.where(mass > 0, mass * probabilities(mixed), of_base)
     return shared

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from graphfcl.methods.anchor.class_sums import Anchors, in_blocks, products_of
+from graphfcl.methods.anchor.class_sums import Anchors, in_blocks, log_probabilities, probabilities, products_of
 from graphfcl.methods.anchor.settings import AnchorSettings
 from graphfcl.methods.blocks import NodeTables, RowBlock, Table
 from graphfcl.methods.learner import Labelled, Tensors
@@ -119,9 +119,9 @@ def with_ridge(
     A class without a label has the probability 0.
     """
     absent = ~(counts > 0)
-    chances = torch.log_softmax(ridge.masked_fill(absent, -torch.inf), dim=1)
+    chances = log_probabilities(ridge.masked_fill(absent, -torch.inf))
     mixed = (1 - shares) * torch.log(posterior.clamp(min=1e-12)) + shares * chances
-    return torch.softmax(mixed.masked_fill(absent, -torch.inf), dim=1)
+    return probabilities(mixed.masked_fill(absent, -torch.inf))
 
 
 def _factor(matrix: torch.Tensor, penalty: float) -> torch.Tensor:

@@ -21,7 +21,13 @@ from typing import Any
 import numpy as np
 import torch
 
-from graphfcl.methods.anchor.class_sums import Anchors, directions_of, logits_of, products_with
+from graphfcl.methods.anchor.class_sums import (
+    Anchors,
+    directions_of,
+    logits_of,
+    probabilities,
+    products_with,
+)
 from graphfcl.methods.anchor.head import shared_out
 from graphfcl.methods.anchor.ridge import RidgeSums, shares_of, with_ridge
 from graphfcl.methods.anchor.settings import AnchorSettings, Neighbourhood
@@ -57,7 +63,7 @@ class Rounds:
 
     def own_at(self, rows: np.ndarray) -> torch.Tensor:
         """(m, C) posteriors of some rows by their own vectors, without neighbours."""
-        return torch.softmax(logits_of(self.x.rows_at(rows), self.directions, self.counts, self.temperature), dim=1)
+        return probabilities(logits_of(self.x.rows_at(rows), self.directions, self.counts, self.temperature))
 
     def with_ratios(self, tables: NodeTables) -> "Rounds":
         """The same with ratios, which take a pass over the graph."""
@@ -207,7 +213,7 @@ def _logits_of_block(block: RowBlock) -> torch.Tensor:
 def _posterior(block: RowBlock, points: torch.Tensor) -> torch.Tensor:
     if "posterior" in block.tables:
         return adding_to_one(block.rows("posterior"))
-    return torch.softmax(_logits(block, points), dim=1)
+    return probabilities(_logits(block, points))
 
 
 def _softmax(block: RowBlock) -> torch.Tensor:
@@ -220,7 +226,7 @@ def _with_links(block: RowBlock) -> torch.Tensor:
 
 
 def _by_draw(block: RowBlock, logits: torch.Tensor) -> torch.Tensor:
-    return torch.softmax(logits.unflatten(1, (block.values["draws"], -1)), dim=2).flatten(1)
+    return probabilities(logits.unflatten(1, (block.values["draws"], -1))).flatten(1)
 
 
 def _normalised(block: RowBlock) -> torch.Tensor:
