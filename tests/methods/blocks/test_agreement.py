@@ -44,7 +44,10 @@ def pair(path: Path, graph: Graph, changes: dict[str, Any]) -> list[tuple[Anchor
 
 
 def assert_agree(found: list[np.ndarray], expected: list[np.ndarray]) -> None:
-    """99.9 % of all probabilities to 1e-4, all to 2e-2, and every answer that leads by more than 0.02."""
+    """99.9 % of all probabilities to 2e-4, all to 5e-3, and every answer that leads by more than 0.02.
+
+    The whitening is kept in 16 bits: entries that round the other way on disk move all vectors a little.
+    """
     apart = []
     for one, other in zip(map(_probabilities, found), map(_probabilities, expected), strict=True):
         apart.append(np.abs(one - other).ravel())
@@ -52,8 +55,8 @@ def assert_agree(found: list[np.ndarray], expected: list[np.ndarray]) -> None:
         changed = one.argmax(axis=1) != other.argmax(axis=1)
         assert not (changed & (first - second > 0.02)).any()
     every = np.concatenate(apart)
-    assert (every <= 1e-4).mean() >= 0.999
-    assert every.max() <= 2e-2
+    assert (every <= 2e-4).mean() >= 0.999
+    assert every.max() <= 5e-3
 
 
 def _probabilities(scores: np.ndarray) -> np.ndarray:
