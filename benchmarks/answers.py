@@ -8,10 +8,11 @@ classes that are not learned yet are unknown.
 Calibration is measured twice: over the nodes that are of a class of session 0 (or of a later one), which nobody knows
 beforehand, and over the nodes of known classes that are answered so, which is what a user sees.
 
-``ANSWERS_DATASETS`` and ``ANSWERS_SEEDS`` (comma-separated), ``ANSWERS_JOBS`` and ``ANSWERS_DEVICE`` change the run;
-``ANSWERS_OUT`` keeps the table as CSV.
+``ANSWERS_DATASETS`` and ``ANSWERS_SEEDS`` (comma-separated), ``ANSWERS_SHOT`` (labels of a new class), ``ANSWERS_JOBS``
+and ``ANSWERS_DEVICE`` change the run; ``ANSWERS_OUT`` keeps the table as CSV.
 """
 
+import os
 from typing import Any
 
 import numpy as np
@@ -97,9 +98,9 @@ def quality(model: GraphClassifier, stream: Stream, session: int) -> Row:
     return row
 
 
-def walk(dataset: str, seed: int, device: str) -> list[Row]:
+def walk(dataset: str, seed: int, device: str, shot: int | None) -> list[Row]:
     """One stream, asked four times."""
-    stream = open_stream(dataset, seed, device)
+    stream = open_stream(dataset, seed, device, shot)
     model = fitted(stream, device)
     asked, rows = {0, len(stream) // 2, len(stream) - 1, len(stream)}, []
     for number in range(len(stream) + 1):
@@ -143,7 +144,8 @@ def show(rows: list[Row]) -> None:
 
 
 def main() -> None:
-    show(rows_of_walks("ANSWERS", walk))
+    shot = os.environ.get("ANSWERS_SHOT")
+    show(rows_of_walks("ANSWERS", walk, None if shot is None else int(shot)))
 
 
 if __name__ == "__main__":

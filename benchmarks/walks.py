@@ -39,12 +39,12 @@ def rows_of_walks(prefix: str, walk: Callable[..., list[Row]], *further: Any) ->
     return rows
 
 
-def open_stream(dataset: str, seed: int, device: str) -> Stream:
-    """A stream of the track ``open``; processes beside a GPU take one thread each."""
+def open_stream(dataset: str, seed: int, device: str, shot: int | None = None) -> Stream:
+    """A stream of the track ``open``; processes beside a GPU take one thread each. shot: labels of a new class."""
     import torch
 
     if device != "cpu":
         torch.set_num_threads(1)
     warnings.simplefilter("ignore", GraphfclWarning)
     graph, protocol = load_dataset(dataset, data_dir=os.environ.get("GRAPHFCL_DATA"))
-    return make_stream(graph, protocol, seed=seed, track="open")
+    return make_stream(graph, protocol, seed=seed, track="open", shot=shot)
