@@ -143,6 +143,20 @@ def test_a_table_after_its_last_use_makes_room(both: tuple[NodeTables, NodeTable
     assert not list((tmp_path / "work").glob("first-*"))
 
 
+@pytest.mark.parametrize("limit", [0, 1 << 20])
+def test_a_widened_table_has_the_same_numbers(
+    both: tuple[NodeTables, NodeTables], limit: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("graphfcl.methods.blocks.resident.WIDENED", limit)
+    for tables in both:
+        narrow = tables.take(torch.rand(tables.node_count, WIDTH).half())
+        wide, every = tables.widened(narrow), np.arange(tables.node_count)
+        assert torch.equal(wide.rows_at(every).float(), narrow.rows_at(every).float())
+    assert tables.widened(narrow) is narrow  # on disk
+    expected = torch.float32 if limit else torch.float16
+    assert both[0].widened(both[0].take(torch.rand(2, 2).half())).rows_at(np.arange(2)).dtype == expected
+
+
 def test_near_graphs_hold_what_a_few_rows_need(both: tuple[NodeTables, NodeTables]) -> None:
     nodes = both[0].visible.nodes[[3, 77, 150]]
     for tables in both:

@@ -300,22 +300,24 @@ class Metric:
         return (vectors * self.times(vectors)).sum(dim=1)
 
 
-def lengths_of(means: torch.Tensor, weights: torch.Tensor, metric: Metric, settings: AnchorSettings) -> torch.Tensor:
-    """(C,) ℓ_c √q. weights: (C,) nodes that each mean stands for."""
-    noise, squares = 1 / weights.clamp(min=1), metric.squares(means)
-    squares = ((squares - metric.length * noise) / (1 - noise).clamp(min=0.3)).clamp(0, metric.length)
+def lengths_of(squares: torch.Tensor, weights: torch.Tensor, length: float, settings: AnchorSettings) -> torch.Tensor:
+    """(C,) ℓ_c √q. squares: (C,) μ_cᵀAμ_c. weights: (C,) nodes that each mean stands for. length: q."""
+    noise = 1 / weights.clamp(min=1)
+    squares = ((squares - length * noise) / (1 - noise).clamp(min=0.3)).clamp(0, length)
     squares = torch.where(weights > 1.5, squares, torch.zeros_like(squares))
     well_known = weights >= MIN_LABELS_FOR_LENGTH
     if not well_known.any():
         well_known = weights > 0
     usual = squares[well_known].mean().clamp(min=1e-4)
     squares = (weights * squares + settings.length_prior * usual) / (weights + settings.length_prior).clamp(min=1e-6)
-    return (metric.length * squares.clamp(min=1e-8)).sqrt()
+    return (length * squares.clamp(min=1e-8)).sqrt()
 
 
 def directions_of(means: torch.Tensor, weights: torch.Tensor, metric: Metric, settings: AnchorSettings) -> torch.Tensor:
     """(C, D) Aμ_c/(ℓ_c √q)."""
-    return (metric.times(means) / lengths_of(means, weights, metric, settings)[:, None]).float()
+    turned = metric.times(means)
+    lengths = lengths_of((means * turned).sum(dim=1), weights, metric.length, settings)
+    return (turned / lengths[:, None]).float()
 
 
 def logits_of(points: torch.Tensor, directions: torch.Tensor, counts: torch.Tensor, temperature: float) -> torch.Tensor:

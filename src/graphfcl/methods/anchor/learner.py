@@ -300,7 +300,8 @@ class Anchor(EncoderLearner):
             x = self._embeddings(tables)
             self.knowledge.require_scores(tables, self.network.encoder.size, rounds=True)
             how = self.knowledge.neighbourhood
-            rounds = run_rounds(tables, x, self.knowledge.anchors, how, self.settings)
+            rounds = run_rounds(tables, tables.widened(x), self.knowledge.anchors, how, self.settings)
+            rounds = replace(rounds, x=x)
             rounds = rounds.with_ratios(tables) if how.links > 0 else rounds
             self.cache.keep_beside(tables, rounds)
         return rounds

@@ -165,6 +165,10 @@ class FolderTables(NodeTables):
         stored.fill(array)
         return FolderTable(stored, stored.columns)
 
+    def widened(self, table: Table) -> Table:
+        """As it is: a pass reads it from disk."""
+        return table
+
     # Functions of blocks
 
     def _table(self, phase: RowPhase, columns: int, kind: str, last_use: Sequence[str]) -> FolderTable:

@@ -212,6 +212,9 @@ class NodeTables(Protocol):
     def take(self, values: torch.Tensor) -> Table:
         """A table of an (n, D) tensor that is there."""
 
+    def widened(self, table: Table) -> Table:
+        """The same numbers in 32 bits, for several passes over them; a large table stays as it is."""
+
     def table(
         self,
         phase: str,

@@ -22,6 +22,7 @@ from graphfcl.nn import GraphInputs, tensor_of
 from graphfcl.nn.matrices import SparseMatrix
 
 BLOCK = 16_384  # rows of a block: what a function makes of them in wider types is small beside the tables
+WIDENED = 1 << 28  # bytes of a table in 32 bits up to which it is kept in them for several passes
 COLUMNS = 128  # of the basis that are propagated at a time
 
 Slices = dict[int, torch.Tensor]  # what a slice of columns of each table is, while several tables are made of it
@@ -213,6 +214,10 @@ class ResidentTables(NodeTables):
 
     def take(self, values: torch.Tensor) -> ResidentTable:
         return ResidentTable.of(values)
+
+    def widened(self, table: Table) -> ResidentTable:
+        values = _resident(table).values
+        return ResidentTable.of(values.float()) if 4 * values.numel() <= WIDENED else _resident(table)
 
     def _table(self, phase: RowPhase, columns: int, kind: str, last_use: Sequence[str]) -> ResidentTable:
         blocks = self._blocks(phase)

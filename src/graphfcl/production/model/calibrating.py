@@ -20,7 +20,7 @@ from graphfcl.production.model.parts import ModelParts
 from graphfcl.production.model.stored_version import StoredVersion
 from graphfcl.runtime.arrays import rank_in_run
 
-FOLDS = 20  # of leave-one-out; a class with more supports leaves out several at a time
+FOLDS = 10  # of leave-one-out; a class with more supports leaves out several at a time
 MOST_QUERIES = 2000  # validation nodes per class on a graph of more than ``MANY_NODES``
 
 LeftOut = tuple[np.ndarray, np.ndarray, np.ndarray]  # (m,) nodes, (m,) their columns, (m, active columns) scores
