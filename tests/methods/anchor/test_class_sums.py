@@ -167,14 +167,20 @@ def test_later_classes_that_spread_elsewhere_are_told_apart() -> None:
     assert right[1] > right[0] + 0.1
 
 
-@pytest.mark.parametrize("left", [0, 1])
-def test_later_classes_are_told_apart_where_session_0_has_no_or_one_label_a_class(left: int) -> None:
-    """Lengths and scales are then those of all classes."""
+def with_labels_of_session_0(left: int) -> Anchors:
+    """``some_anchors(count=600)``, but with so many labels of each class of session 0."""
     anchors, points, labels, _ = some_anchors(count=600)
     kept = labels >= MANY
     for c in range(MANY):
         kept[torch.nonzero(labels == c)[:left, 0]] = True
-    few = Anchors.empty(anchors.shrinkage).plus(points[kept], labels[kept], CLASSES)
+    return Anchors.empty(anchors.shrinkage).plus(points[kept], labels[kept], CLASSES)
+
+
+@pytest.mark.parametrize("left", [0, 1])
+def test_later_classes_are_told_apart_where_session_0_has_no_or_one_label_a_class(left: int) -> None:
+    """Lengths and scales are then those of all classes."""
+    anchors, points, labels, _ = some_anchors(count=600)
+    few = with_labels_of_session_0(left)
     assert few.metric.length == pytest.approx(anchors.metric.length, rel=0.5)
     later = labels >= MANY
     whole, actual = (each.logits(points[later], CHOSEN)[:, MANY:] for each in (anchors, few))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from graphfcl.methods.anchor.class_sums import Anchors
 from graphfcl.methods.anchor.left_out import logits_without
-from tests.methods.anchor.test_class_sums import CHOSEN, CLASSES, MANY, some_anchors
+from tests.methods.anchor.test_class_sums import CHOSEN, CLASSES, MANY, some_anchors, with_labels_of_session_0
 
 
 def left_and_kept(seed: int, labels: torch.Tensor, count: int, first: int = MANY) -> tuple[torch.Tensor, torch.Tensor]:
@@ -53,11 +53,8 @@ def test_vectors_that_changed_since_they_were_added(factor: float) -> None:
 
 @pytest.mark.parametrize("left", [0, 1])
 def test_where_session_0_tells_no_scale(left: int) -> None:
-    anchors, points, labels, _ = some_anchors(count=600)
-    kept = labels >= MANY
-    for c in range(MANY):
-        kept[torch.nonzero(labels == c)[:left, 0]] = True
-    few = Anchors.empty(anchors.shrinkage).plus(points[kept], labels[kept], CLASSES)
+    _, points, labels, _ = some_anchors(count=600)
+    few = with_labels_of_session_0(left)
     one = torch.nonzero(labels == MANY)[:1, 0]
     without = few.minus(points[one], labels[one])
     actual = logits_without(few, points[one], labels[one], CHOSEN)

@@ -106,3 +106,14 @@ def test_once_it_was_asked_an_explanation_takes_no_pass(
     monkeypatch.setattr(GraphInputs, "_smoothed", property(fail))
     monkeypatch.setattr(GraphInputs, "_raw", property(fail))
     assert learner.explain(visible, int(visible.nodes[0])) is not None
+
+
+def test_scores_keep_no_second_copy_of_the_vectors() -> None:
+    """The rounds read words in 32 bits; what is kept for explanations has 16."""
+    learner, stream = fitted("words", 0.5)
+    visible = stream.base.visible_graph
+    learner.scores(visible, visible.nodes)
+    tables = learner.cache.inputs(visible)
+    rounds = learner.cache.beside(tables)
+    assert rounds.x.rows_at(np.arange(3)).dtype == torch.float16
+    assert tables.widened(rounds.x).rows_at(np.arange(3)).dtype == torch.float32

@@ -22,16 +22,16 @@ at once, give the same state. Centre, basis, whitening and encoder stay as sessi
 **Scores** come from (S, n, Q) and the graph visible now. Q tells how the covariance of later classes differs from that
 of session 0, which gives the metric A in which classes are compared (``class_sums.py``). With μ_c = S_c / n_c::
 
-    P₀ = softmax_c( T x·Aμ_c / (ℓ_c √q) ),   P = what neighbours make of P₀                    (where classes lie)
-    μ_c ← (S_c + t Σ_v P_vc x_v / Σ_v P_vc) / (n_c + t),   t = min(τ, Σ_v P_vc)            (what then their means are)
+    P₀ = softmax_c( T x·Aμ_c / (ℓ_c √q) ),   P = what neighbours make of P₀                                (E-step)
+    μ_c ← (S_c + t Σ_v P_vc x_v / Σ_v P_vc) / (n_c + t),   t = min(τ, Σ_v P_vc)                              (M-step)
 
 twice, over all visible nodes, labelled or not. The sums are a prior that weighs as much as the labels behind it: a
 class with thousands of them moves little, one with five goes where its nodes lie. At fifty labels both count, however
 many nodes the class has. The stored sums are those of the graphs their nodes were learned on; as the graph grows the
 visible nodes, which are embedded again, pull every mean along. ℓ_c is the length of the mean without its noise.
-Neighbours have their part by smoothing or by the links between classes (``rounds.py``). How the classes of session 0
-share their probability averages the head and the means (weight γ). The answer is the geometric mean of that and of
-ridge regression on the labels of all classes (``ridge.py``), whose weight grows with the labels of a class:
+Neighbours enter by smoothing or by the links between classes (``rounds.py``). Within the classes of session 0 the
+probabilities of the head and of the means are averaged (weight γ, ``head.py``). The answer is the geometric mean of
+that and of ridge regression on the labels of all classes (``ridge.py``), whose weight grows with the labels of a class:
 P'_c ∝ P_c^(1−g_c) r_c^(g_c),  g_c = g n_c/(n_c + 20).
 
 **Chosen by validation sessions** of the run: how much the surroundings weigh (a₂), how many hops they reach, and how

@@ -143,13 +143,15 @@ def with_neighbours(
     return posterior
 
 
-def score_table(tables: NodeTables, rounds: Rounds, anchors: Anchors, said: Tensors, settings: AnchorSettings) -> Table:
+def score_table(
+    tables: NodeTables, rounds: Rounds, anchors: Anchors, answering: Tensors, settings: AnchorSettings
+) -> Table:
     """(n, C) log-probabilities, plus how near a node is to any class by the sums alone.
 
     The latter is the same for all classes of a node, so it changes no probability, but it tells nodes of unknown
-    classes, which the rounds would hide. said: what :func:`answers` reads.
+    classes, which the rounds would hide. answering: what :func:`answers` reads.
     """
-    tensors = {"directions": rounds.directions, "by sums": anchors.directions(settings), **said}
+    tensors = {"directions": rounds.directions, "by sums": anchors.directions(settings), **answering}
     read = {"x": rounds.x} if rounds.posterior is None else {"x": rounds.x, "posterior": rounds.posterior}
     values: dict[str, Any] = {"temperature": settings.temperature, "share": settings.head_share}
     return tables.table("scores", _scores, len(anchors.counts), tables=read, tensors=tensors, **values)

@@ -88,7 +88,7 @@ class AnchorSettings(EncoderSettings):
     ridge_share: Share = 0.5
     """Weight of ridge regression in the answer, for a class with many labels (g)."""
     ridge_penalty: Positive = 0.25
-    """Its penalty, in units of the mean eigenvalue of what is inverted (λ)."""
+    """Its penalty, relative to the mean eigenvalue of the matrix that is inverted (λ)."""
     covariance_prior: Positive = 20.0
     """Labels that the covariance of session 0 counts for beside that of later classes (κ)."""
     covariance_columns: Count = 256
