@@ -43,7 +43,7 @@ def test_the_whitening_is_that_of_a_loop() -> None:
         own = values[labels == c].double().numpy()
         means.append(own.mean(axis=0))
         for row in own:
-            within += np.outer(row - means[-1], row - means[-1]) / (60 - 3)
+            within += np.outer(row - means[-1], row - means[-1]) * (0.5 / (60 - 3) + 0.5 / (3 * (len(own) - 1)))
     assert float(frame["shift"]) == pytest.approx(0.3 * np.trace(within) / 5)
     within += 0.3 * np.trace(within) / 5 * np.eye(5)
     np.testing.assert_allclose(root @ root.T, np.linalg.inv(within), rtol=1e-4)

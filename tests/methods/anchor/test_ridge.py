@@ -59,12 +59,15 @@ def test_weights_are_those_of_least_squares(seed: int) -> None:
     root, shift = frame["whitening"].double().numpy(), float(frame["shift"])
     plain = x.double().numpy()
     u = plain @ np.linalg.inv(root)
-    spread, degrees = within_of_a_loop(f.double().numpy(), labels, range(MANY))
+    parts = [within_of_a_loop(f.double().numpy(), labels, range(c, c + 1)) for c in range(MANY)]
+    degrees = sum(size for _, size in parts)
+    spread = sum((part for part, _ in parts), np.zeros((SIZE, SIZE))) / degrees / 2
+    spread += sum((part / size for part, size in parts), np.zeros((SIZE, SIZE))) / MANY / 2
     later, spare = within_of_a_loop(u, labels, range(MANY, CLASSES))
     of_units, _ = within_of_a_loop(plain, labels, range(MANY))
     unit = np.trace(of_units) / degrees / (SIZE - np.trace(shift * root.T @ root))
     share = (CLASSES - MANY) / CLASSES * spare / (spare + 4)
-    within = in_blocks_only((1 - share) * unit * spread / degrees + share * later / spare)
+    within = in_blocks_only((1 - share) * unit * spread + share * later / spare)
     means = np.array([u[labels == c].mean(axis=0) for c in range(CLASSES)])
     gram = means.T @ means + CLASSES * within
     weights = np.linalg.solve(gram + 0.3 * np.trace(gram) / SIZE * np.eye(SIZE), means.T)

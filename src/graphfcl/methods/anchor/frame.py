@@ -135,8 +135,9 @@ def _spread(block: RowBlock) -> Tensors:
 def whitening(points: torch.Tensor, labels: torch.Tensor, count: int, shrinkage: float) -> Tensors:
     """(D,) the mean of class means m, ρ̄ and (D, D) R, upper triangular: R Rᵀ = Ŝ⁻¹, Ŝ = S_w + ρ̄ I, ρ̄ = ρ tr(S_w)/D.
 
-    S_w = Σ_c Σ_{v∈c} (f_v − μ_c)(f_v − μ_c)ᵀ / (N − C), every label counting the same. (f − m) R has covariance I, as
-    (f − m) Ŝ^(−1/2) has. The two differ by a rotation, which changes no angle, and R comes from one Cholesky
+    S_w = Σ_c w_c Σ_{v∈c} (f_v − μ_c)(f_v − μ_c)ᵀ, w_c = ½/(N − C) + ½/(C (n_c − 1)), is the mean of the pooled
+    covariance, in which every label counts the same, and of one in which every class does. (f − m) R has covariance I,
+    as (f − m) Ŝ^(−1/2) has. The two differ by a rotation, which changes no angle, and R comes from one Cholesky
     decomposition. If no class has two points nothing is known of the spread, and Ŝ is a multiple of the identity; if
     there is hardly any, R is scaled down, and ρ̄ up.
     """
@@ -148,6 +149,9 @@ def whitening(points: torch.Tensor, labels: torch.Tensor, count: int, shrinkage:
 def spread(points: torch.Tensor, labels: torch.Tensor, sums: torch.Tensor, counts: torch.Tensor) -> torch.Tensor:
     """(D, D) in 64 bits: what some points add to S_w. sums, counts: of all labelled points."""
     means = sums / counts.clamp(min=1)[:, None]
+    spare = (counts - 1).clamp(min=0)  # a class with one point says nothing of the spread
+    by_class = 1 / ((spare > 0).sum().clamp(min=1) * spare.clamp(min=1))
+    scales = ((1 / spare.sum().clamp(min=1) + by_class) / 2).sqrt()
     size = points.shape[1]
     within = torch.zeros(size, size, dtype=torch.float64, device=points.device)
     for start in range(0, len(points), CHUNK):
@@ -155,9 +159,9 @@ def spread(points: torch.Tensor, labels: torch.Tensor, sums: torch.Tensor, count
         centred = torch.empty(part.stop - start, size, device=points.device)
         for first in range(0, len(centred), ROWS):  # in 64 bits a chunk takes more memory than all else
             some = slice(start + first, min(start + first + ROWS, part.stop))
-            centred[first : first + ROWS] = points[some] - means[labels[some]]
+            centred[first : first + ROWS] = (points[some] - means[labels[some]]) * scales[labels[some], None]
         within += gram(centred).double()
-    return within / (counts.sum() - (counts > 0).sum()).clamp(min=1)
+    return within
 
 
 def gram(values: torch.Tensor) -> torch.Tensor:

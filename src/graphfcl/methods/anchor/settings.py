@@ -93,7 +93,7 @@ class AnchorSettings(EncoderSettings):
     """Labels that the covariance of session 0 counts for beside that of later classes (κ)."""
     covariance_columns: Count = 256
     """Columns of x whose products are summed together for it, at most."""
-    shrinkage: Positive = 0.5
+    shrinkage: Positive = 0.4
     """How far the covariance is drawn to a multiple of the identity (ρ)."""
     temperature: Positive = 30.0
     """Factor of the cosines (T)."""
