@@ -43,7 +43,7 @@ def test_gains_are_those_of_a_plain_loop(seed: int) -> None:
     random = np.random.default_rng(seed)
     labels = random_labels(random)
     accuracy = {**random_recalls(labels, random), SUMS: {"few_shot": [30.0, 80.0]}}
-    powers = {"few_shot": (100 * 0.12 + 30) / (100 + 80), "session_zero": 0.12}
+    powers = {"few_shot": (100 * 0.2 + 30) / (100 + 80), "session_zero": 0.2}
     gains = expected_gains(labels, accuracy)
     for name, gain in zip(labels.classes, gains.tolist(), strict=True):
         count, kind, nodes, error = figures(labels, accuracy, name)
@@ -74,7 +74,7 @@ def test_sums_are_those_of_a_plain_loop(seed: int) -> None:
 
 
 def test_the_exponent_is_the_prior_and_then_that_of_the_model() -> None:
-    assert exponent("few_shot", {}) == exponent("session_zero", {}) == pytest.approx(0.12)
+    assert exponent("few_shot", {}) == exponent("session_zero", {}) == pytest.approx(0.2)
     pair, counts, power = [0.0, 0.0], 5, 0.4
     for _ in range(2000):  # each time twice the labels: the error falls by 2^-0.4
         first, last = 0.5, 0.5 * 2**-power

@@ -28,7 +28,7 @@ from graphfcl.production.labels.label_store import LabelStore
 MORE = 10  # labels that classes are compared with
 PSEUDO_NODES = 2
 PRIOR_WEIGHT = 100.0  # λ
-PRIOR = 0.12  # b0
+PRIOR = 0.2  # b0
 SUMS = "learning_curve"  # where the accuracy has the two sums of each kind
 
 Sums = Mapping[str, list[float]]
