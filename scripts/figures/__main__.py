@@ -29,6 +29,7 @@ PARTS: dict[str, Callable[..., str]] = {
     "anchor-results": anchor.anchor_results,
     "anchor-choices": anchor.anchor_choices,
     "anchor-parts": anchor.anchor_parts,
+    "anchor-curve": anchor.anchor_curve,
     "anchor-settings": anchor.anchor_settings,
     "ablation": others.ablation,
     "answers": others.answers,

@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -9,8 +10,9 @@ import numpy as np
 from graphfcl.report import compare_with, summary
 from scripts.figures.comparisons import stored_megabytes, table2_blocks
 from scripts.figures.reading import GRAPHS, find_row, read_csv
-from scripts.figures.texts import code, difference, table, value
+from scripts.figures.texts import code, difference, signed, table, value
 
+UPPER = "joint"  # it reads labels that no other method has
 PART_TITLES = {
     "means not estimated again": "means not re-estimated (no EM)",
     "neighbours' classes not heard": "neighbours not used",
@@ -65,15 +67,55 @@ def grid_values(grid: str, graph: str, row: str, **rules: Any) -> dict[int, floa
 
 def anchor_parts() -> str:
     """What each part of ANCHOR is worth at the last session."""
-    names = list(dict.fromkeys(line["row"] for line in read_csv("anchor_grids.csv") if line["grid"] == "anchor-parts"))
-    rows = [["`anchor`"], *([PART_TITLES.get(name, name)] for name in names if name != "anchor")]
-    for block in table2_blocks():
-        values = {name: grid_values("anchor-parts", block.dataset, name) for name in names}
-        rows[0].append(f"{np.mean([*values['anchor'].values()]):.1f}")
-        compared = compare_with("anchor", values, block.ratios)
-        for row, name in zip(rows[1:], [name for name in names if name != "anchor"], strict=True):
+    lines = read_csv("anchor_parts.csv")
+    others = [name for name in dict.fromkeys(line["row"] for line in lines) if name != "anchor"]
+    rows = [["`anchor`"], *([PART_TITLES.get(name, name)] for name in others)]
+    for graph in GRAPHS:
+        values, ratios = seed_values(line for line in lines if line["dataset"] == graph)
+        rows[0].append(value(summary(values["anchor"])))
+        compared = compare_with("anchor", values, ratios)
+        for row, name in zip(rows[1:], others, strict=True):
             row.append(difference(compared[name].swapped, star=True))
     return table(["last session, %", *code(GRAPHS)], rows)
+
+
+def seed_values(lines: Iterable[dict[str, str]]) -> tuple[dict[str, dict[int, float]], dict[int, float]]:
+    """Row → seed → balanced accuracy of the last session, and seed → n_test/n_train."""
+    values: dict[str, dict[int, float]] = {}
+    ratios: dict[int, float] = {}
+    for line in lines:
+        seed = int(line["seed"])
+        values.setdefault(line["row"], {})[seed] = float(line["last_session"])
+        ratios[seed] = int(line["n_test"]) / int(line["n_train"])
+    return values, ratios
+
+
+def anchor_curve() -> str:
+    """ANCHOR by labels per new class, its difference to the best other method, and where it is behind one."""
+    lines = [line for line in read_csv("anchor_shots.csv") if line["row"] != UPPER]
+    shots = sorted({int(line["shot"]) for line in lines})
+    rows: list[list[str]] = []
+    behind: dict[tuple[int, str], list[str]] = {}
+    for graph in GRAPHS:
+        row = [f"`{graph}`"]
+        for shot in shots:
+            here = (line for line in lines if line["dataset"] == graph and int(line["shot"]) == shot)
+            values, _ = seed_values(here)
+            ours, ahead = values.pop("anchor"), list[float]()
+            for name, found in values.items():
+                mean = float(np.mean([ours[seed] - found[seed] for seed in found]))
+                if len(found) == len(ours):
+                    ahead.append(mean)
+                if mean < 0:
+                    behind.setdefault((len(found), name), []).append(f"`{graph}`, {shot} labels ({signed(mean)})")
+            row.append(f"{summary(ours).mean:.1f} ({signed(min(ahead))})")
+        rows.append(row)
+    head = [f"{shot} label{'s' * (shot > 1)}" for shot in shots]
+    listed = [
+        f"- behind `{name}` ({seeds} seed{'s' * (seeds > 1)}): {'; '.join(where)}"
+        for (seeds, name), where in sorted(behind.items(), reverse=True)
+    ]
+    return "\n".join([table(["last session, %", *head], rows), "", *listed])
 
 
 def anchor_settings() -> str:

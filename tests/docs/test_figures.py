@@ -127,7 +127,8 @@ def test_marks_of_parts_are_whole() -> None:
 
 
 SOURCE_OF_PART = {
-    "anchor-parts": "anchor_grids.csv",
+    "anchor-parts": "anchor_parts.csv",
+    "anchor-curve": "anchor_shots.csv",
     "anchor-settings": "anchor_grids.csv",
     "ablation": "hag_meta_parts.csv",
     "answers": "answers.csv",
