@@ -104,7 +104,7 @@ def anchor_curve() -> str:
             ours, ahead = values.pop("anchor"), list[float]()
             for name, found in values.items():
                 mean = float(np.mean([ours[seed] - found[seed] for seed in found]))
-                if len(found) == len(ours):
+                if len(found) > 1:
                     ahead.append(mean)
                 if mean < 0:
                     behind.setdefault((len(found), name), []).append(f"`{graph}`, {shot} labels ({signed(mean)})")

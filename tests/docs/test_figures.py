@@ -168,7 +168,11 @@ def test_sources_name_the_protocol_version_of_the_cells() -> None:
 def test_pictures_are_those_of_the_results() -> None:
     """The docs have smaller files of the same pictures."""
     matplotlib_image = pytest.importorskip("matplotlib.image")
-    for name, source in (("methods.png", "bench/table2.png"), ("active.png", "active/active.png")):
+    for name, source in (
+        ("methods.png", "bench/table2.png"),
+        ("active.png", "active/active.png"),
+        ("anchor-shots.png", "anchor/shots.png"),
+    ):
         if not (RESULTS / source).exists():
             pytest.skip("a source distribution has no pictures of results")
         shown, drawn = (
