@@ -20,6 +20,7 @@ from graphfcl.experiments import (
 )
 from graphfcl.experiments.runs import forget_peaks, peak_gpu_memory_mb
 from graphfcl.methods import METHODS
+from graphfcl.runtime.source_code import package_commit
 from tests.golden.samples import SHORT, golden_stream
 from tests.marks import some_first
 from tests.methods.test_checks import EASY, stream_of
@@ -65,7 +66,8 @@ def test_the_result_holds_what_was_found(unbroken: tuple[dict[str, Any], Path]) 
         assert np.mean(recalls) == pytest.approx(sessions[number]["balanced_accuracy"])
     assert result["seed"] == 0
     assert result["settings"]["episodes"] == 8
-    assert {"torch", "numpy", "python", "graphfcl"} <= set(result["versions"])
+    assert {"torch", "numpy", "python", "graphfcl", "code", "machine"} <= set(result["versions"])
+    assert result["versions"].get("commit") == package_commit()
     assert result["peak_memory_mb"] > 50
     assert result["peak_gpu_memory_mb"] is None, "it was on a CPU"
     assert not result["trained_on_query_labels"]

@@ -34,6 +34,7 @@ def fake(values: dict[str, list[float]], sessions: int = 2) -> Block:
             "flags": {"control": name == "closed-set-control"},
             "trained_on_query_labels": False,
             "protocol_version": PROTOCOL_VERSION,
+            "versions": {},
             "n_train": 3,
             "n_test": 1,
         }

@@ -55,6 +55,25 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
+def test_a_table_says_if_its_rows_were_computed_by_different_code() -> None:
+    def notes(*used: dict[str, str]) -> list[str]:
+        block = fake({"proto-gcn": [0.5, 0.6], "joint": [0.7, 0.8]})
+        results = [result for row in block.rows for result in row.results.values()]
+        for result, versions in zip(results, used, strict=True):
+            result["versions"] = versions
+        return [note for note in result_table(block, {}).notes if "different code" in note]
+
+    first, docs_later, other = (
+        {"code": "a", "commit": "111"},
+        {"code": "a", "commit": "222"},
+        {"code": "b", "commit": "333+changes"},
+    )
+    assert notes(first, first, docs_later, {"code": "a"}) == []
+    assert notes({}, {}, {}, {}) == [], "results of before"
+    (note,) = notes(first, other, docs_later, {"code": "c"})
+    assert note.endswith("111 (proto-gcn, joint); 333+changes (proto-gcn); c (joint)")
+
+
 def test_blocks_hold_rows_that_may_be_compared(folder: Path) -> None:
     findings = collect(folder)
     block = next(block for block in findings.blocks if block.grid.name == "table2")

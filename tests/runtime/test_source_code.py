@@ -1,5 +1,8 @@
-"""The hash of the code behind a class."""
+"""The hash of the code behind a class, and the commit of the package."""
 
+import os
+import shutil
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -103,3 +106,40 @@ def test_the_hash_is_that_of_the_code_in_memory(folder: Path) -> None:
     learner = sys.modules["edited_later"].NearestMean
     register_method(learner)
     assert registry.find_method("nearest-mean").source == before, "the process still runs the old code"
+
+
+def commit_of(source: Path, **variables: str) -> str:
+    """What a process says that imports the package from a folder."""
+    code = "from graphfcl.runtime.source_code import package_commit; print(package_commit())"
+    environment = {key: value for key, value in os.environ.items() if key != source_code.COMMIT_VARIABLE}
+    environment |= {"PYTHONPATH": str(source), **variables}
+    asked = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    return asked.stdout.strip()
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="Git is not installed")
+def test_the_commit_is_that_of_the_checkout_the_package_is_run_from(tmp_path: Path) -> None:
+    package = Path(source_code.__file__).parents[1]
+    unneeded = shutil.ignore_patterns("__pycache__", "*.npz")
+    shutil.copytree(package, tmp_path / "src" / "graphfcl", ignore=unneeded)
+    assert commit_of(tmp_path / "src") == "None"
+    assert commit_of(tmp_path / "src", GRAPHFCL_COMMIT="0123abc") == "0123abc"
+
+    def git(*words: str) -> str:
+        named = ("-c", "user.name=somebody", "-c", "user.email=somebody@example.org")
+        done = subprocess.run(["git", *named, *words], cwd=tmp_path, capture_output=True, text=True, check=True)
+        return done.stdout.strip()
+
+    git("init", "-q")
+    (tmp_path / ".gitignore").write_text("venv\n__pycache__\n")
+    git("add", ".")
+    git("commit", "-q", "-m", "first")
+    commit = git("rev-parse", "--short=10", "HEAD")
+    assert commit_of(tmp_path / "src", GRAPHFCL_COMMIT="0123abc") == commit
+    (tmp_path / "notes.txt").write_text("not of the package")
+    assert commit_of(tmp_path / "src") == commit
+    with open(tmp_path / "src" / "graphfcl" / "version.py", "a") as file:
+        file.write("# edited\n")
+    assert commit_of(tmp_path / "src") == f"{commit}+changes"
+    shutil.copytree(tmp_path / "src", tmp_path / "venv")  # installed below a checkout, and no part of it
+    assert commit_of(tmp_path / "venv") == "None"

@@ -8,7 +8,7 @@ import numpy as np
 
 from graphfcl.metrics import active_metrics
 from graphfcl.report.blocks import ORACLE, Block, Row, summary
-from graphfcl.report.comparison import Table, figure, mark_notes, marked_name
+from graphfcl.report.comparison import Table, code_notes, figure, mark_notes, marked_name
 from graphfcl.report.figures import Style, draw_line, label_ends, new_figure, percent_axis, save_figure
 
 CURVES = {"balanced_accuracy": "balanced accuracy, all classes (%)", "found": "novel classes found (%)"}
@@ -24,6 +24,7 @@ def active_table(block: Block) -> Table:
         lines.append((marked_name(row), str(len(row.results)), f"{labels:.0f}", *cells))
     notes = [*(f"{metric.title}: {metric.what}" for metric in metrics), *mark_notes(block.rows)]
     notes.append("a class that was not found counts 0; between sessions figures are linear in the labels")
+    notes += code_notes(block.rows)
     columns = ("method, strategy", "seeds", "labels", *(metric.title for metric in metrics))
     return Table(f"{block.title}: labels", columns, tuple(lines), notes=tuple(notes))
 

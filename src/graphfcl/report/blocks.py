@@ -1,6 +1,6 @@
 """From stored cells to what a table or a picture shows: blocks of rows that may be compared with each other."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -27,6 +27,7 @@ SHOWN_OF_MANY = 9
 FIRST = {"table2": 0, "table3": 1}  # kinds of grids that a report begins with
 POOL, QUERIES, FORM = "uses pool labels", "trained on query labels", "another form of a method"
 ORACLE, CONTROL = "needs an oracle", "a control"
+NOT_RECORDED = "not recorded"  # in results of before protocol version 3
 
 
 def _scale(key: str) -> float:
@@ -43,6 +44,21 @@ def version_text(result: dict[str, Any]) -> str:
 def labels_text(protocol: dict[str, Any]) -> str:
     """Labels per new class: K, or ``all`` of supports and pool."""
     return "all" if protocol.get("pool_as_supports") else str(protocol["shot"])
+
+
+def codes_of(rows: "Iterable[Row]") -> dict[str, list[str]]:
+    """The code that computed the results of rows, by its commit or else its hash → names of these rows.
+
+    The same files at several commits are one code, called by the first.
+    """
+    found: dict[str, dict[str, None]] = {}
+    commits: dict[str, str] = {}
+    for row in rows:
+        for result in row.results.values():
+            code = result["versions"].get("code", NOT_RECORDED)
+            commit = commits.setdefault(code, result["versions"].get("commit", code))
+            found.setdefault(commit, {})[row.name] = None
+    return {commit: list(names) for commit, names in found.items()}
 
 
 def kind_text(protocol: dict[str, Any]) -> str:

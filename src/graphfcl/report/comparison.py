@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from graphfcl.metrics import FEWEST_SEEDS, SeedSummary, SessionMetric, StreamMetric, session_metrics, stream_metrics
-from graphfcl.report.blocks import CONTROL, FORM, ORACLE, POOL, QUERIES, Block, Row
+from graphfcl.report.blocks import CONTROL, FORM, ORACLE, POOL, QUERIES, Block, Row, codes_of
 
 PRINTED_RULES = {"amazon-clothing": (3, 5), "dblp": (5, 5), "reddit": (2, 3)}  # N and K of Table 2
 PRINTED_SESSIONS = 10  # 0 to 9
@@ -130,6 +130,13 @@ def p_figure(p_value: float) -> str:
     return "< 0.001" if p_value < 0.001 else f"{p_value:.3f}"
 
 
+def code_notes(rows: Iterable[Row]) -> list[str]:
+    """Which code computed which rows, where several did."""
+    codes = codes_of(rows)
+    parts = [f"{code} ({', '.join(names)})" for code, names in codes.items()]
+    return [f"computed by different code, named by commit or hash: {'; '.join(parts)}"] if len(codes) > 1 else []
+
+
 def notes(block: Block) -> tuple[str, ...]:
     """What stands below the result table."""
     lines = mark_notes(block.rows)
@@ -145,6 +152,7 @@ def notes(block: Block) -> tuple[str, ...]:
         lines.append(f"{TOO_FEW} for a test of the best {fair} against every other, so none is bold")
     else:
         lines.append(f"no {fair} is ahead of every other with each raw p < 0.05, so none is bold")
+    lines += code_notes(block.rows)
     lines += [f"failed: {row}, seed {seed}: {error}" for row, seed, error in block.failures]
     if block.missing:
         lines.append(f"cells that have not run yet: {block.missing}")

@@ -9,7 +9,7 @@ import numpy as np
 
 from graphfcl.metrics import SeedSummary
 from graphfcl.report.blocks import POOL, Block, Row, labels_text
-from graphfcl.report.comparison import Table, figure, mark_notes, marked_name, plain_summary
+from graphfcl.report.comparison import Table, code_notes, figure, mark_notes, marked_name, plain_summary
 from graphfcl.report.figures import (
     Style,
     add_legend,
@@ -77,6 +77,7 @@ class ShotCurves:
                 lines.append(f"all: every label of supports and pool, {np.mean(counts):.0f} per new class in the mean")
         if any(map(self._runs_once, self.rows)):
             lines.append("a row that uses pool labels has the labels of `all` at every K, so one run is shown at each")
+        lines += code_notes(row for block in self.blocks for row in block.rows)
         return (*lines, *mark_notes(self.rows.values()))
 
     def table(self, metric: str) -> Table:

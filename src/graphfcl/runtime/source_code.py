@@ -1,16 +1,21 @@
-"""The code behind a class as one hash, so that results of edited code are not mistaken for results of the old."""
+"""The code behind a class or the package as one hash, so that results of edited code are not taken for those of old."""
 
 import ast
 import hashlib
 import inspect
+import os
+import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from graphfcl.errors import InputError
 
 OWN = "graphfcl"  # its version is noted elsewhere
+COMMIT_VARIABLE = "GRAPHFCL_COMMIT"
 
 
 def reference_of(kind: Any) -> str:
@@ -47,6 +52,7 @@ def source_hash(kind: type) -> str:
     return digest.hexdigest()
 
 
+@cache
 def package_digest() -> str:
     """SHA-256 of all Python files of this package: two processes with the same one run the same code."""
     root, digest = Path(__file__).parents[1], hashlib.sha256()
@@ -54,6 +60,24 @@ def package_digest() -> str:
         content = path.read_bytes()
         digest.update(f"{path.relative_to(root).as_posix()}:{len(content)}:".encode() + content)
     return digest.hexdigest()
+
+
+@cache
+def package_commit() -> str | None:
+    """The commit of the Git checkout that this package is run from, ``+changes`` if its files were edited since.
+
+    Of a copy without a repository it is what the variable ``GRAPHFCL_COMMIT`` says; None if nothing does.
+    """
+    root = Path(__file__).parents[1]
+
+    def git(*words: str) -> str:
+        found = subprocess.run(("git", "-C", str(root), *words), capture_output=True, text=True, check=True, timeout=20)
+        return found.stdout.strip()
+
+    with suppress(OSError, subprocess.SubprocessError):
+        git("ls-files", "--error-unmatch", "version.py")  # a package that is installed below another checkout is not
+        return git("rev-parse", "--short=10", "HEAD") + "+changes" * bool(git("status", "--porcelain", "--", "."))
+    return os.environ.get(COMMIT_VARIABLE) or None
 
 
 def _is_installed(file: Path) -> bool:
