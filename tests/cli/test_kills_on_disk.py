@@ -33,13 +33,13 @@ RUN += ["--way", "3", "--sessions", "1", "--work", "work", "--workers", "1", "--
 def content(root: Path, names: Sequence[str]) -> dict[str, str]:
     """Digests of all files under some folders, or of files; of a model, of the chunks of its versions."""
     files = [path for name in names for path in (root / name, *(root / name).rglob("*")) if path.is_file()]
-    sums = {str(path.relative_to(root)): sha256_of(bytes_of(path)) for path in files if path.parent.name != "model"}
+    sums = {str(path.relative_to(root)): sha256_of(comparable(path)) for path in files if path.parent.name != "model"}
     chunks = stored_chunks(root / "model") if "model" in names else ()
     return sums | {f"model/{name}": name for name in chunks}
 
 
-def bytes_of(path: Path) -> bytes:
-    """What a file holds; of answers, without the accuracy, which the history has if a change measured it."""
+def comparable(path: Path) -> bytes:
+    """What a file holds; stored answers are without their accuracy, which answers that a reader computes lack."""
     if not path.name.startswith("answers-"):
         return path.read_bytes()
     return canonical_json({key: value for key, value in json.loads(path.read_bytes()).items() if key != "accuracy"})

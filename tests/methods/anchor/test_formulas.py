@@ -33,17 +33,18 @@ def test_products_in_tiles_are_whole_products(size: int, monkeypatch: pytest.Mon
 
 
 def test_the_whitening_is_that_of_a_loop() -> None:
-    values, labels = points()
-    labels[labels == 3] = torch.arange(15) % 2  # classes of several sizes, and one without a point
-    frame = whitening(values, labels, 4, 0.3)
+    values, labels = points(61)
+    labels[labels == 3] = torch.arange(15) % 2  # classes of several sizes, one without a point, one with one
+    labels[60] = 4
+    frame = whitening(values, labels, 5, 0.3)
     middle, root = frame["middle"], frame["whitening"]
     within = np.zeros((5, 5))
     means = []
-    for c in range(3):
+    for c in (0, 1, 2, 4):
         own = values[labels == c].double().numpy()
         means.append(own.mean(axis=0))
         for row in own:
-            within += np.outer(row - means[-1], row - means[-1]) * (0.5 / (60 - 3) + 0.5 / (3 * (len(own) - 1)))
+            within += np.outer(row - means[-1], row - means[-1]) * (0.5 / (60 - 3) + 0.5 / (3 * max(1, len(own) - 1)))
     assert float(frame["shift"]) == pytest.approx(0.3 * np.trace(within) / 5)
     within += 0.3 * np.trace(within) / 5 * np.eye(5)
     np.testing.assert_allclose(root @ root.T, np.linalg.inv(within), rtol=1e-4)

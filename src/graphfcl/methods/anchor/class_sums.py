@@ -8,8 +8,8 @@ C that have a label, the covariance of all classes is::
     W = Q − Σ_c S_c S_cᵀ/n_c,   N = Σ_c (n_c − 1)                                       (over later classes)
     B = (1 − b) I + b (s W/N + E),   b = C₁/C · N/(N + κ),   A = B⁻¹
 
-s = (D − tr E)/v₀ brings unit vectors to the scale of I; v₀ is the trace of the within-class covariance of session 0 in
-x. With one label per later class N = 0, and A = I.
+s = (D − tr E)/v₀ brings unit vectors to the scale of I; v₀ is the trace of the pooled within-class covariance of
+session 0 in x. With one label per later class N = 0, and A = I.
 
 **Directions.** Class c has the direction Aμ_c/(ℓ_c √q), q the mean of xᵀAx over labelled nodes of session 0. The mean
 of n vectors whose true mean has the squared length ℓ² has ℓ² + (q − ℓ²)/n, so ℓ_c² = (μ_cᵀAμ_c − q/n)/(1 − 1/n), shrunk
@@ -120,7 +120,7 @@ class Anchors:
 
     @cached_property
     def _base_variance(self) -> float:
-        """v₀: trace of the within-class covariance of session 0; x has unit length.
+        """v₀: trace of the pooled within-class covariance of session 0; x has unit length.
 
         Of all classes, if no class of session 0 has two labels any more.
         """

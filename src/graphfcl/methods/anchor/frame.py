@@ -135,11 +135,11 @@ def _spread(block: RowBlock) -> Tensors:
 def whitening(points: torch.Tensor, labels: torch.Tensor, count: int, shrinkage: float) -> Tensors:
     """(D,) the mean of class means m, ρ̄ and (D, D) R, upper triangular: R Rᵀ = Ŝ⁻¹, Ŝ = S_w + ρ̄ I, ρ̄ = ρ tr(S_w)/D.
 
-    S_w = Σ_c w_c Σ_{v∈c} (f_v − μ_c)(f_v − μ_c)ᵀ, w_c = ½/(N − C) + ½/(C (n_c − 1)), is the mean of the pooled
-    covariance, in which every label counts the same, and of one in which every class does. (f − m) R has covariance I,
-    as (f − m) Ŝ^(−1/2) has. The two differ by a rotation, which changes no angle, and R comes from one Cholesky
-    decomposition. If no class has two points nothing is known of the spread, and Ŝ is a multiple of the identity; if
-    there is hardly any, R is scaled down, and ρ̄ up.
+    S_w = Σ_c w_c Σ_{v∈c} (f_v − μ_c)(f_v − μ_c)ᵀ, w_c = ½/Σ_c(n_c − 1) + ½/(C (n_c − 1)) with C classes of two points
+    or more, is the average of the pooled covariance (every label weighs the same) and the class-balanced one (every
+    class does). (f − m) R has covariance I, as (f − m) Ŝ^(−1/2) has. The two differ by a rotation, which changes no
+    angle, and R comes from one Cholesky decomposition. If no class has two points nothing is known of the spread, and Ŝ
+    is a multiple of the identity; if there is hardly any, R is scaled down, and ρ̄ up.
     """
     sums, counts = class_sums(points, labels, count)
     within = spread(points, labels, sums, counts)
