@@ -126,8 +126,9 @@ def plain_score(
     nodes, labels = validation.train
     groups = [vectors[nodes[labels == known]] for known in range(validation.known_count)]
     centred = np.concatenate([group - group.mean(axis=0) for group in groups])
-    within = centred.T @ centred / (len(centred) - len(groups))
-    shift = 0.5 * np.trace(within) / len(within)
+    pooled = centred.T @ centred / (len(centred) - len(groups))
+    within = (pooled + np.mean([np.cov(group.T) for group in groups], axis=0)) / 2
+    shift = 0.4 * np.trace(within) / len(within)
     within += shift * np.eye(len(within))
     middle = np.mean([group.mean(axis=0) for group in groups], axis=0)
     turn = np.linalg.inv(np.linalg.cholesky(within)).T
