@@ -70,8 +70,10 @@ def test_a_table_says_if_its_rows_were_computed_by_different_code() -> None:
     )
     assert notes(first, first, docs_later, {"code": "a"}) == []
     assert notes({}, {}, {}, {}) == [], "results of before"
+    (note,) = notes(other, other, {**other, "code": "d"}, other)
+    assert note.endswith("333+changes hash b (proto-gcn, joint); 333+changes hash d (joint)"), "edited twice"
     (note,) = notes(first, other, docs_later, {"code": "c"})
-    assert note.endswith("111 (proto-gcn, joint); 333+changes (proto-gcn); c (joint)")
+    assert note.endswith("111 hash a (proto-gcn, joint); 333+changes hash b (proto-gcn); hash c (joint)")
 
 
 def test_blocks_hold_rows_that_may_be_compared(folder: Path) -> None:

@@ -27,7 +27,7 @@ SHOWN_OF_MANY = 9
 FIRST = {"table2": 0, "table3": 1}  # kinds of grids that a report begins with
 POOL, QUERIES, FORM = "uses pool labels", "trained on query labels", "another form of a method"
 ORACLE, CONTROL = "needs an oracle", "a control"
-NOT_RECORDED = "not recorded"  # in results of before protocol version 3
+NOT_RECORDED = "not recorded"  # the code of results that were stored before they named it
 
 
 def _scale(key: str) -> float:
@@ -47,18 +47,15 @@ def labels_text(protocol: dict[str, Any]) -> str:
 
 
 def codes_of(rows: "Iterable[Row]") -> dict[str, list[str]]:
-    """The code that computed the results of rows, by its commit or else its hash → names of these rows.
-
-    The same files at several commits are one code, called by the first.
-    """
-    found: dict[str, dict[str, None]] = {}
-    commits: dict[str, str] = {}
+    """The code that computed the results of rows, by its first commit and its hash → names of these rows."""
+    titles: dict[str | None, str] = {}
+    names: dict[str | None, dict[str, None]] = {}
     for row in rows:
         for result in row.results.values():
-            code = result["versions"].get("code", NOT_RECORDED)
-            commit = commits.setdefault(code, result["versions"].get("commit", code))
-            found.setdefault(commit, {})[row.name] = None
-    return {commit: list(names) for commit, names in found.items()}
+            code, commit = (result["versions"].get(key) for key in ("code", "commit"))
+            titles.setdefault(code, NOT_RECORDED if code is None else " ".join(filter(None, [commit, f"hash {code}"])))
+            names.setdefault(code, {})[row.name] = None
+    return {titles[code]: list(found) for code, found in names.items()}
 
 
 def kind_text(protocol: dict[str, Any]) -> str:

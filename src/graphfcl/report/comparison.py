@@ -134,7 +134,7 @@ def code_notes(rows: Iterable[Row]) -> list[str]:
     """Which code computed which rows, where several did."""
     codes = codes_of(rows)
     parts = [f"{code} ({', '.join(names)})" for code, names in codes.items()]
-    return [f"computed by different code, named by commit or hash: {'; '.join(parts)}"] if len(codes) > 1 else []
+    return [f"computed by different code: {'; '.join(parts)}"] if len(codes) > 1 else []
 
 
 def notes(block: Block) -> tuple[str, ...]:

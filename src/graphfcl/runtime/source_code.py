@@ -1,4 +1,4 @@
-"""The code behind a class or the package as one hash, so that results of edited code are not taken for those of old."""
+"""Hashes of the code behind a class and of the package, which tell results of edited code from earlier ones."""
 
 import ast
 import hashlib
