@@ -143,3 +143,35 @@ def test_the_commit_is_that_of_the_checkout_the_package_is_run_from(tmp_path: Pa
     assert commit_of(tmp_path / "src") == f"{commit}+changes"
     shutil.copytree(tmp_path / "src", tmp_path / "venv")  # installed below a checkout, and no part of it
     assert commit_of(tmp_path / "venv") == "None"
+
+
+def test_runs_import_nothing_that_their_hash_leaves_out() -> None:
+    """Otherwise an edit could change results and not the code they name."""
+    code = (
+        "import sys, pkgutil, importlib, graphfcl.experiments as package, graphfcl.methods as methods\n"
+        "for each in pkgutil.walk_packages(package.__path__, 'graphfcl.experiments.'):\n"
+        "    importlib.import_module(each.name)\n"
+        "for group in methods.GROUPS.values(): [methods.find_method(name).learner for name in group]\n"
+        "print(*(name for name in sys.modules if name.startswith('graphfcl.')))"
+    )
+    loaded = subprocess.check_output([sys.executable, "-c", code], text=True).split()
+    assert "graphfcl.methods.hag_meta" in loaded
+    assert not {name.split(".")[1] for name in loaded} & set(source_code.NO_PART_OF_RUNS)
+
+
+def test_editing_the_report_leaves_the_hash_of_runs_alone(tmp_path: Path) -> None:
+    package = Path(source_code.__file__).parents[1]
+    shutil.copytree(package, tmp_path / "graphfcl", ignore=shutil.ignore_patterns("__pycache__", "*.npz"))
+    code = "from graphfcl.runtime.source_code import run_digest; print(run_digest())"
+
+    def digest() -> str:
+        environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+        return subprocess.check_output([sys.executable, "-c", code], env=environment, text=True).strip()
+
+    assert digest() == source_code.run_digest()
+    with open(tmp_path / "graphfcl" / "report" / "page.py", "a") as file:
+        file.write("# edited\n")
+    assert digest() == source_code.run_digest()
+    with open(tmp_path / "graphfcl" / "metrics" / "__init__.py", "a") as file:
+        file.write("# edited\n")
+    assert digest() != source_code.run_digest()

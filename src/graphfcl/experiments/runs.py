@@ -27,7 +27,7 @@ from graphfcl.methods.shared.checkpoint import load_checkpoint, save_checkpoint
 from graphfcl.metrics import compute_active_metrics
 from graphfcl.runtime.files import read_bytes, write_bytes
 from graphfcl.runtime.memory import peak_bytes
-from graphfcl.runtime.source_code import package_commit, package_digest
+from graphfcl.runtime.source_code import package_commit, run_digest
 from graphfcl.stream import Stream, refuse_other_version, save_stream, stream_hash
 from graphfcl.version import __version__
 
@@ -315,7 +315,7 @@ def versions(device: str) -> dict[str, str]:
 
     used = {
         "graphfcl": __version__,
-        "code": package_digest()[:10],
+        "code": run_digest()[:10],
         "python": platform.python_version(),
         "torch": torch.__version__,
         "numpy": np.__version__,

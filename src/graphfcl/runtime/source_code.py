@@ -16,6 +16,7 @@ from graphfcl.errors import InputError
 
 OWN = "graphfcl"  # its version is noted elsewhere
 COMMIT_VARIABLE = "GRAPHFCL_COMMIT"
+NO_PART_OF_RUNS = ("cli", "production", "report", "service")  # folders of the package that no run imports
 
 
 def reference_of(kind: Any) -> str:
@@ -55,10 +56,23 @@ def source_hash(kind: type) -> str:
 @cache
 def package_digest() -> str:
     """SHA-256 of all Python files of this package: two processes with the same one run the same code."""
+    return _digest(())
+
+
+@cache
+def run_digest() -> str:
+    """SHA-256 of the Python files of this package that results depend on: an edit of the report does not change it."""
+    return _digest(NO_PART_OF_RUNS)
+
+
+def _digest(without: tuple[str, ...]) -> str:
+    """Of all Python files but those below the named folders of the package."""
     root, digest = Path(__file__).parents[1], hashlib.sha256()
     for path in sorted(root.rglob("*.py")):
-        content = path.read_bytes()
-        digest.update(f"{path.relative_to(root).as_posix()}:{len(content)}:".encode() + content)
+        name = path.relative_to(root)
+        if name.parts[0] not in without:
+            content = path.read_bytes()
+            digest.update(f"{name.as_posix()}:{len(content)}:".encode() + content)
     return digest.hexdigest()
 
 
