@@ -30,7 +30,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_table_has_mean_and_interval_and_marks_the_oracle(folder: Path) -> None:
-    rows, notes = next(actual for title, actual in printed_tables(folder).items() if title.endswith(": labels"))
+    rows, notes = next(
+        actual for title, actual in printed_tables(folder).items() if title.endswith(": what labels bring")
+    )
     assert [row[0] for row in rows] == ["sgc-ridge, random", "sgc-ridge, auto", "sgc-ridge, of-each-class¶"]
     store = CellStore(folder)
     grid = collect(folder).grids[0]
@@ -68,4 +70,4 @@ def test_the_page_is_drawn(folder: Path) -> None:
         assert browser.get_log("browser") == []
         assert browser.find_element("css selector", "#results h2").text == "What labels bring"
         captions = [one.text for one in browser.find_elements("tag name", "figcaption")]
-        assert captions[:2] == ["balanced accuracy, all classes (%)", "novel classes found (%)"]
+        assert captions[:2] == ["balanced accuracy, all classes (%) SVG", "novel classes found (%) SVG"]

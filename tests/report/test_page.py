@@ -168,7 +168,7 @@ def test_a_method_has_one_colour_and_mark_everywhere(browser: Any, folder: Path,
             actual.setdefault(name, set()).add((colour, mark))
         ends = browser.execute_script(
             """return [...document.querySelectorAll("figure .name")].map(text => [text.textContent,
-            getComputedStyle(text.parentNode.querySelector(".leader, .bar-of")).getPropertyValue("--own")])"""
+            getComputedStyle(text).getPropertyValue("--own")])"""
         )
         assert len({(name, colour) for name, colour in ends}) == len({name for name, _ in ends})
     assert actual.keys() == LEVELS.keys()

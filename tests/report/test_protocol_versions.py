@@ -80,7 +80,7 @@ def test_stored_results_of_version_2_are_shown_and_marked(of_version_2: Path) ->
     tables = printed_tables(of_version_2)
     assert tables
     assert all(MARKED in title for title in tables)
-    rows, _ = tables[f"debian, 2-way 5-shot, strict, transductive, {MARKED}"]
+    rows, _ = tables[f"debian, 2-way 5-shot, strict, transductive, {MARKED}: balanced accuracy (%) by session"]
     assert [row[0].strip("*") for row in rows] == ["anchor", "sgc-ridge"]
 
 

@@ -106,7 +106,7 @@ def test_the_paper_s_figures_stand_beside_ours_only_under_its_protocol() -> None
 
     ours = printed(rules)
     assert [row[0] for row in ours] == ["hag-meta, printed", "cec, printed"]
-    assert ours[0][2] == "84.15"
+    assert ours[0][3] == "84.15"
     assert not printed({**rules, "name": "strict"})
     assert not printed({**rules, "track": "open"})
     assert not printed({**rules, "shot": 1}), "another K than the paper's"
@@ -145,8 +145,8 @@ def test_markdown_and_latex_hold_the_same_figures(folder: Path) -> None:
 def test_memory_on_a_gpu_is_shown_where_a_run_counted_it(folder: Path) -> None:
     blocks = {block.grid.name: block for block in collect(folder).blocks if block.grid.kind != "sweep"}
     costs = cost_table(blocks["table2"])
-    assert costs.columns[2:4] == ("peak memory, MB", "peak GPU memory, MB")
-    assert [row[3] for row in costs.rows] == ["512", "", ""]
+    assert costs.columns[3:5] == ("peak memory, MB", "peak GPU memory, MB")
+    assert [row[4] for row in costs.rows] == ["512", "", ""]
     assert "peak GPU memory, MB" not in cost_table(blocks["embed"]).columns
     assert all(len(row) == len(costs.columns) for row in costs.rows)
 
@@ -156,7 +156,9 @@ def test_protocols_have_pictures_of_their_own(tmp_path: Path) -> None:
     cells = [Cell(GRAPH, "proto-gcn", 0, rules=rule, settings=QUICK["proto-gcn"]) for rule in rules]
     save(tmp_path, Grid("table2", "table2", tuple(cells), "graphfcl bench table2"))
     write_page(tmp_path)
-    assert {path.name for path in tmp_path.glob("*.png")} == {"table2.png", "table2-paper.png"}
+    assert {path.name for path in tmp_path.glob("*.png")} == {
+        f"table2{protocol}{kind}.png" for protocol in ("", "-paper") for kind in ("", "-time")
+    }
 
 
 def test_the_page_needs_no_network(folder: Path) -> None:

@@ -105,7 +105,9 @@ def test_the_page_has_a_picture_for_each_dataset(browser: Any, folder: Path, wid
     for section, title in zip(sections, MEASURES.values(), strict=True):
         assert section.find_element("tag name", "h2").text == f"Labels per new class: {title}"
         figures = section.find_elements("tag name", "figure")
-        assert [figure.find_element("tag name", "figcaption").text for figure in figures] == list(DATASETS)
+        assert [figure.find_element("tag name", "figcaption").text for figure in figures] == [
+            f"{name} SVG" for name in DATASETS
+        ]
         for figure in figures:
             texts = [text.text for text in figure.find_elements("css selector", "svg > text")]
             assert texts[-4:] == ["1", "5", "all", "labels per new class"]

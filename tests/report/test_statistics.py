@@ -179,13 +179,15 @@ def test_too_few_seeds_are_said_instead_of_p(tmp_path: Path, template: dict[str,
     page = re.search(r'type="application/json">(.*?)</script>', (tmp_path / "report.html").read_text(), re.S)
     assert page is not None
     (block,) = json.loads(page.group(1))["blocks"]
-    assert {row["name"]: row["p"] for row in block["rows"]} == {
+    table = block["tables"]["results"]
+    place = table["columns"].index("p, Holm")
+    assert {name: row[place] for name, row in zip(table["names"], table["rows"], strict=True)} == {
         "hag-meta": "",
         "cec": "too few seeds",
         "gpn": "too few seeds",
         "joint": "",
     }
-    assert block["winner"] is None
+    assert table["bold"] == []
 
 
 def test_only_shared_seeds_count(tmp_path: Path, template: dict[str, Any]) -> None:
@@ -307,7 +309,7 @@ def test_claims_are_about_rows_without_a_mark() -> None:
     queries = Row("meta-gnn", {s: {**r, "trained_on_query_labels": True} for s, r in block.rows[1].results.items()})
     marked = Block(block.grid, "debian", block.protocol, (*block.rows, form, queries), (), 0)
     assert claims(marked, "anchor") == claims(fake(CLOSE), "anchor")
-    findings = Findings(Path(), (block.grid,), (marked,), (), ())
+    findings = Findings(Path(), (block.grid,), (marked,), ())
     assert list(claims_by_dataset(findings, "anchor", grid="g")) == ["debian"]
     assert claims_by_dataset(findings, "joint", grid="g") == {}
     assert claims_by_dataset(findings, "cec, wider", grid="g") == {}
@@ -331,7 +333,7 @@ def test_the_page_gets_figures_that_are_not_rounded(tmp_path: Path, template: di
     page = re.search(r'type="application/json">(.*?)</script>', (tmp_path / "report.html").read_text(), re.S)
     assert page is not None
     (block,) = json.loads(page.group(1))["blocks"]
-    shown = {row["name"]: row["average"]["mean"] for row in block["rows"]}
+    shown = {row["name"]: row["metrics"]["average"]["mean"] for row in block["rows"]}
     assert shown == {name: pytest.approx(100 * sum(values[:6]) / 6, abs=1e-9) for name, values in FIGURES.items()}
 
 

@@ -146,18 +146,40 @@ def _title(cell: Any) -> str:
     return f"{cell.dataset} {cell.row} seed {cell.seed}"
 
 
-def _report(folder: Annotated[Path, argument("A folder written by `bench --out`.")]) -> Answer:
-    """Write report.html (one self-contained page), tables.md and tables.tex into the folder."""
-    files = [str(path) for path in report.write_page(folder)]
+@answers
+def write_report(
+    folder: Annotated[Path, argument("A folder written by `bench --out`.")],
+    out: Annotated[Path | None, option("Folder for the report (default: the folder of the results).")] = None,
+    against: Annotated[
+        Path | None, option("Another folder of results: show what differs from it, instead of a report.")
+    ] = None,
+) -> Answer:
+    """Write report.html (one self-contained page), tables.md and tables.tex, or compare two folders of results."""
+    if against is None:
+        return _report(folder, out)
+    if out is not None:
+        raise InputError("--against prints a comparison and writes no file: leave --out out.")
+    found = report.folder_differences(against, folder)
+    table = report.difference_table(found, against, folder)
+
+    def show() -> None:
+        print_table(table.columns, table.rows, numbers=table.columns[3:8])
+        for note in table.notes:
+            say(note)
+
+    values = [dict(zip(table.columns, each.cells(), strict=True)) | {"same": each.same} for each in found]
+    return Answer({"differences": values}, show)
+
+
+def _report(folder: Path, out: Path | None = None) -> Answer:
+    opts.refuse_file(folder if out is None else out, "--out")
+    files = [str(path) for path in report.write_page(folder, out)]
 
     def show() -> None:
         for path in files:
             say(f"wrote {path}")
 
     return Answer({"files": files}, show)
-
-
-write_report = answers(_report)
 
 
 def _refuse_unused(what: str, flags: list[str]) -> None:
@@ -260,7 +282,7 @@ def _check(grid: "experiments.Grid", data_dir: Path | None) -> dict[str, str]:
 
 def _table1(names: list[str], data_dir: Path | None, out: Path) -> Answer:
     """The available datasets with their counts and splits."""
-    from graphfcl.report.tables import DATASET_COLUMNS, dataset_rows, write_dataset_table
+    from graphfcl.report.table1 import DATASET_COLUMNS, dataset_rows, write_dataset_table
 
     rows = dataset_rows(names, data_dir)
     path = write_dataset_table(rows, out)

@@ -14,6 +14,11 @@ from graphfcl.report.blocks import (
 from graphfcl.report.comparison import (
     paper_tables as paper_tables,
 )
+from graphfcl.report.differences import (
+    RowDifference as RowDifference,
+    difference_table as difference_table,
+    folder_differences as folder_differences,
+)
 from graphfcl.report.figures import (
     accuracy_figure as accuracy_figure,
     curves_figure as curves_figure,
@@ -29,15 +34,21 @@ from graphfcl.report.statistics import (
     compare_pairs as compare_pairs,
     compare_with as compare_with,
 )
+from graphfcl.report.table import (
+    Table as Table,
+    latex as latex,
+    markdown as markdown,
+)
+from graphfcl.report.table1 import (
+    dataset_rows as dataset_rows,
+    write_dataset_table as write_dataset_table,
+)
 from graphfcl.report.tables import (
     all_tables as all_tables,
     cost_table as cost_table,
-    dataset_rows as dataset_rows,
-    latex as latex,
     lead_tables as lead_tables,
-    markdown as markdown,
+    overview_table as overview_table,
     result_table as result_table,
-    write_dataset_table as write_dataset_table,
 )
 
 __all__: list[str]

@@ -8,8 +8,9 @@ import numpy as np
 
 from graphfcl.metrics import active_metrics
 from graphfcl.report.blocks import ORACLE, Block, Row, summary
-from graphfcl.report.comparison import Table, code_notes, figure, mark_notes, marked_name
+from graphfcl.report.comparison import code_notes, mark_notes, marked_name
 from graphfcl.report.figures import Style, draw_line, label_ends, new_figure, percent_axis, save_figure
+from graphfcl.report.table import Table, figure
 
 CURVES = {"balanced_accuracy": "balanced accuracy, all classes (%)", "found": "novel classes found (%)"}
 
@@ -26,7 +27,8 @@ def active_table(block: Block) -> Table:
     notes.append("a class that was not found counts 0; between sessions figures are linear in the labels")
     notes += code_notes(block.rows)
     columns = ("method, strategy", "seeds", "labels", *(metric.title for metric in metrics))
-    return Table(f"{block.title}: labels", columns, tuple(lines), notes=tuple(notes))
+    names = tuple(row.name for row in block.rows)
+    return Table(f"{block.title}: what labels bring", columns, tuple(lines), notes=tuple(notes), names=names)
 
 
 def curve(row: Row, key: str) -> np.ndarray:
@@ -53,14 +55,7 @@ def active_data(block: Block) -> dict[str, Any]:
         }
         for row in block.rows
     ]
-    table = active_table(block)
-    return {
-        "columns": table.columns,
-        "rows": table.rows,
-        "notes": table.notes,
-        "titles": CURVES,
-        "curves": curves,
-    }
+    return {"table": active_table(block).data(), "titles": CURVES, "curves": curves}
 
 
 def active_figure(blocks: Sequence[Block], path: str | Path, styles: Mapping[str, Style]) -> None:

@@ -101,9 +101,13 @@ class Row:
         values = {seed: result["sessions"][-1].get(key) for seed, result in self.results.items()}
         return {seed: _scale(key) * value for seed, value in values.items() if value is not None}
 
+    def figures(self, key: str) -> dict[int, float]:
+        """A metric for each seed that has it; that of a session is the last session's."""
+        return self.last(key) if key in {metric.name for metric in session_metrics()} else self.values(key)
+
     def summary(self, key: str) -> SeedSummary | None:
-        """A metric over the seeds that have it; that of a session is the last session's. None if no seed has it."""
-        values = self.last(key) if key in {metric.name for metric in session_metrics()} else self.values(key)
+        """A metric over the seeds that have it; None if no seed has it."""
+        values = self.figures(key)
         return summary(values) if values else None
 
     def sessions(self, key: str = "balanced_accuracy") -> np.ndarray:
@@ -118,10 +122,14 @@ class Row:
 
     def seconds(self) -> list[float]:
         """Of each run, the pre-training of an encoder that was there already included."""
-        return [
-            result["total_seconds"] + (result["pretraining"]["seconds"] if result["pretraining"]["reused"] else 0.0)
-            for result in self.results.values()
-        ]
+        return [result["total_seconds"] + _earlier_seconds(result) for result in self.results.values()]
+
+    def training_seconds(self) -> dict[int, float]:
+        """Seed → time to learn all sessions, pre-training and validation included and predictions not."""
+        return {
+            seed: sum(session["seconds"] for session in result["sessions"]) + _earlier_seconds(result)
+            for seed, result in self.results.items()
+        }
 
     def curve(self, key: str) -> dict[str, list[float | None]]:
         """Mean by session, and the ends of the 95 % interval where there are several seeds."""
@@ -155,6 +163,11 @@ class Row:
         )
 
 
+def _earlier_seconds(result: dict[str, Any]) -> float:
+    """The pre-training of an encoder that was there already."""
+    return float(result["pretraining"]["seconds"]) if result["pretraining"]["reused"] else 0.0
+
+
 @dataclass(frozen=True, eq=False)
 class Block:
     """Rows on the same dataset under the same protocol.
@@ -163,7 +176,9 @@ class Block:
     reference: the row others are compared with: that of ``REFERENCE_METHOD`` or, under the track ``active``, the first
         of ``STRATEGY``, where it is there; else the best one on average that is no reference itself.
     failures: (row, seed, error) of cells that failed. missing: cells that have not run.
+    dataset: its name; with its path where several graphs of the folder have this name.
     dataset_path: the dataset as its cells name it, which for a user's own graph is a path.
+    further_rules: rules that tell it from another block of the grid whose title would be the same.
     """
 
     grid: Grid
@@ -173,6 +188,7 @@ class Block:
     failures: tuple[tuple[str, int, str], ...]
     missing: int
     dataset_path: str = ""
+    further_rules: str = ""
 
     @property
     def is_active(self) -> bool:
@@ -196,7 +212,7 @@ class Block:
         protocol = self.protocol
         split = f", split for {protocol['split_shot']}-shot" if protocol.get("split_shot") else ""
         raw = ", not standardised" if protocol.get("standardise") is False else ""
-        rules = f"{protocol['name']}, {protocol['track']}{split}{raw}"
+        rules = f"{protocol['name']}, {protocol['track']}{split}{raw}{self.further_rules}"
         return f"{self.dataset}, {kind}, {rules}, {self.version_text}"
 
     @cached_property
@@ -301,7 +317,6 @@ class Findings:
     folder: Path
     grids: tuple[Grid, ...]
     blocks: tuple[Block, ...]
-    embeddings: tuple[tuple[Cell, dict[str, Any]], ...]
     failures: tuple[tuple[Grid, Cell, str], ...]
 
     def ranks(self, like: Block) -> dict[str, float]:
@@ -341,7 +356,7 @@ def collect(folder: str | Path) -> Findings:
     listed, read = load_version_2(store) or (load_grids(folder), store.read)
     grids = sorted(listed, key=lambda grid: FIRST.get(grid.kind, len(FIRST)))
     blocks: list[Block] = []
-    embeddings, failures = [], []
+    failures = []
     for grid in grids:
         order, forms = list(dict.fromkeys(cell.row for cell in grid.cells)), _other_forms(grid)
         places: dict[str, list[Cell]] = {}
@@ -353,7 +368,6 @@ def collect(folder: str | Path) -> Findings:
             errors = [(cell, store.error(cell)) for cell, result in results if result is None]
             failed = [(cell, error) for cell, error in errors if error is not None]
             failures += [(grid, cell, error) for cell, error in failed]
-            embeddings += [(cell, result) for cell, result in finished if result.get("embedding")]
             by_row: dict[str, dict[int, dict[str, Any]]] = {}
             for cell, result in sorted(finished, key=lambda pair: pair[0].seed):
                 by_row.setdefault(cell.row, {})[cell.seed] = result
@@ -363,7 +377,27 @@ def collect(folder: str | Path) -> Findings:
                 faults = tuple((cell.row, cell.seed, error) for cell, error in failed)
                 shown = (grid, result["dataset"], result["protocol"], rows, faults)
                 blocks.append(Block(*shown, missing=len(errors) - len(failed), dataset_path=first.dataset))
-    return Findings(Path(folder), tuple(grids), tuple(blocks), tuple(embeddings), tuple(failures))
+    told_apart = tuple(_told_apart(blocks))
+    return Findings(Path(folder), tuple(grids), told_apart, tuple(failures))
+
+
+def _told_apart(blocks: Sequence[Block]) -> list[Block]:
+    """The blocks, no two of a grid with the same title: graphs of one name get their path, others what differs."""
+    paths: dict[str, set[str]] = {}
+    for block in blocks:
+        paths.setdefault(block.dataset, set()).add(block.dataset_path)
+    named = [
+        replace(block, dataset=f"{block.dataset} ({block.dataset_path})") if len(paths[block.dataset]) > 1 else block
+        for block in blocks
+    ]
+    return [_with_further_rules(block, [b for b in named if b.grid is block.grid]) for block in named]
+
+
+def _with_further_rules(block: Block, beside: Sequence[Block]) -> Block:
+    same = [other.protocol for other in beside if other.title == block.title]
+    differ = [rule for rule in block.protocol if any(other.get(rule) != block.protocol[rule] for other in same)]
+    texts = [f", {rule.replace('_', ' ')} {block.protocol[rule]}" for rule in differ]
+    return replace(block, further_rules="".join(texts))
 
 
 def claims(block: Block, reference: str, metric: str = "average") -> Claims:

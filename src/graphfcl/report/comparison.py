@@ -2,13 +2,12 @@
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
 
 import numpy as np
 
-from graphfcl.metrics import FEWEST_SEEDS, SeedSummary, SessionMetric, StreamMetric, session_metrics, stream_metrics
+from graphfcl.metrics import FEWEST_SEEDS, SessionMetric, StreamMetric, session_metrics, stream_metrics
 from graphfcl.report.blocks import CONTROL, FORM, ORACLE, POOL, QUERIES, Block, Row, codes_of
 
 PRINTED_RULES = {"amazon-clothing": (3, 5), "dblp": (5, 5), "reddit": (2, 3)}  # N and K of Table 2
@@ -49,17 +48,6 @@ def printed_rows(block: Block) -> list[dict[str, Any]]:
     return [{"name": name, **one, "average": float(np.mean(one["accuracy"]))} for name, one in printed]
 
 
-@dataclass(frozen=True)
-class Table:
-    """Cells are texts; ``bold`` holds the positions of rows to print bold."""
-
-    title: str
-    columns: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    bold: frozenset[int] = frozenset()
-    notes: tuple[str, ...] = ()
-
-
 MARKS = {POOL: "†", QUERIES: "‡", FORM: "§", ORACLE: "¶", CONTROL: "‖"}
 NOTES = {
     POOL: "uses pool labels: an upper reference that takes no part in comparisons",
@@ -84,18 +72,6 @@ def about_test(block: Block) -> str:
 def family_text(block: Block) -> str:
     """Which comparisons the p-values of the result table are corrected for."""
     return f"p, Holm: family of the headline, {block.reference.name} against each other row of this dataset"
-
-
-def figure(seeds: SeedSummary | None) -> str:
-    """Mean ± half the interval; empty where there is no figure."""
-    if seeds is None:
-        return ""
-    return f"{seeds.mean:.2f}" if seeds.interval is None else f"{seeds.mean:.2f} ± {seeds.interval:.2f}"
-
-
-def plain_summary(seeds: SeedSummary | None) -> dict[str, float | None] | None:
-    """Mean and half the interval, as the page reads them."""
-    return None if seeds is None else {"mean": seeds.mean, "interval": seeds.interval}
 
 
 def marked_name(row: Row) -> str:

@@ -118,7 +118,8 @@ def add_legend(panels: Sequence[Any], count: int, last: str = "") -> None:
     """Name the lines of the first ``count`` panels in the next one. last: a name that comes after the others."""
     for panel in panels[count:]:
         panel.set_axis_off()
-    lines = {line.get_label(): line for panel in panels[:count] for line in panel.get_lines()}
+    drawn = (line for panel in panels[:count] for line in panel.get_lines())
+    lines = {line.get_label(): line for line in drawn if not line.get_label().startswith("_")}
     if last in lines:
         lines[last] = lines.pop(last)
     panels[count].legend(lines.values(), lines.keys(), frameon=False, fontsize=9, loc="center")
@@ -275,8 +276,8 @@ def _hash(text: str) -> str:
 
 
 def colour_rules() -> str:
-    """The colours as CSS: class ``colour-N`` sets ``--own``; paper is light."""
+    """The colours as CSS: class ``colour-N`` sets ``--own``; paper and exported pictures are light."""
     slots, _ = read_slots()
     light = "".join(f".colour-{slot.slot}{{--own:{slot.light}}}" for slot in slots)
-    dark = "".join(f".colour-{slot.slot}{{--own:{slot.dark}}}" for slot in slots)
+    dark = "".join(f":root:not(.exported) .colour-{slot.slot}{{--own:{slot.dark}}}" for slot in slots)
     return f"{light}\n@media screen and (prefers-color-scheme: dark){{{dark}}}"

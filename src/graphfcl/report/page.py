@@ -1,4 +1,4 @@
-"""The report of a folder of grids: one HTML page that needs no network, and its tables as Markdown and LaTeX."""
+"""The report of a folder of grids: one HTML page that needs no network, its tables as Markdown and LaTeX, pictures."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -10,21 +10,30 @@ from typing import Any
 import numpy as np
 
 from graphfcl.experiments import Grid
-from graphfcl.metrics import FEWEST_SEEDS, SessionMetric, active_metrics
+from graphfcl.metrics import FEWEST_SEEDS, SessionMetric
 from graphfcl.report.active import active_data, active_figure
-from graphfcl.report.blocks import Block, Findings, Row, by_strength, collect, kind_text, prominent, version_text
-from graphfcl.report.comparison import (
-    MARKS,
-    compared_texts,
-    further_metrics,
-    further_titles,
-    notes,
-    plain_summary,
-    printed_rows,
-)
+from graphfcl.report.blocks import Block, Findings, Row, by_strength, collect, prominent
+from graphfcl.report.comparison import MARKS, further_metrics, further_titles
 from graphfcl.report.figures import Style, colour_rules, curves_figure, row_styles
 from graphfcl.report.shots import MEASURES, PICTURES, shot_curves, shots_figure
-from graphfcl.report.tables import ABOUT_LEADS, all_tables, latex, lead_tables, markdown, read_dataset_table, sweeps
+from graphfcl.report.table import LATEX, latex, markdown, plain_summary
+from graphfcl.report.table1 import read_dataset_table
+from graphfcl.report.tables import (
+    LAST,
+    all_tables,
+    choice_table,
+    cost_table,
+    further_table,
+    lead_tables,
+    less_is_better,
+    metric_titles,
+    overview_table,
+    result_table,
+    side_by_side,
+    sweep_table,
+    sweeps,
+)
+from graphfcl.report.times import time_figure
 from graphfcl.runtime.files import write_bytes
 
 # In the order in which they stand on the page; what is in brackets only where a block has that part.
@@ -33,7 +42,9 @@ SCRIPTS = (
     "choice",
     "marks",
     "charts",
+    "scatter",
     "heat",
+    "downloads",
     "tables",
     "sections",
     "[active]",
@@ -43,9 +54,11 @@ SCRIPTS = (
 )
 
 
-def write_page(folder: str | Path) -> list[Path]:
-    """report.html, tables.md, tables.tex and pictures of the curves, in the folder."""
+def write_page(folder: str | Path, out: str | Path | None = None) -> list[Path]:
+    """report.html, tables.md, tables.tex and pictures of the results of a folder. out: where to (default: there)."""
     findings = collect(folder)
+    target = Path(folder if out is None else out)
+    target.mkdir(parents=True, exist_ok=True)
     sections = all_tables(findings)
     texts = {
         "report.html": page(page_data(findings)),
@@ -56,12 +69,11 @@ def write_page(folder: str | Path) -> list[Path]:
     }
     paths = []
     for name, text in texts.items():
-        path = Path(folder) / name
-        write_bytes(path, text.encode())
-        paths.append(path)
+        paths.append(target / name)
+        write_bytes(paths[-1], text.encode())
     styles = styles_of(findings)
     for name, draw in _pictures(findings).items():
-        paths.append(Path(folder) / f"{name}.png")
+        paths.append(target / f"{name}.png")
         draw(paths[-1], styles)
     return paths
 
@@ -85,7 +97,7 @@ def _static(name: str) -> str:
 
 
 def _pictures(findings: Findings) -> dict[str, Callable[[Path, Mapping[str, Style]], None]]:
-    """Name → function that draws it: one for each grid and protocol; two where K varies on the same classes."""
+    """Name → function that draws it: curves and times for each grid and protocol, other curves where K varies."""
     groups: dict[tuple[str, str], list[Block]] = {}
     for block in findings.blocks:
         if block.grid.kind not in ("sweep", "embed"):
@@ -96,6 +108,8 @@ def _pictures(findings: Findings) -> dict[str, Callable[[Path, Mapping[str, Styl
         draws: dict[str, Any] = {"": active_figure if all(block.is_active for block in blocks) else curves_figure}
         if all(block.protocol.get("split_shot") for block in blocks):
             draws = {end: partial(shots_figure, metric=metric) for end, metric in PICTURES.items()}
+        else:
+            draws["-time"] = time_figure
         for end, draw in draws.items():
             name = (grid if protocol == "strict" else f"{grid}-{protocol}") + end
             while name in pictures or (name != grid and name in grids):  # one may be called like that of another
@@ -105,40 +119,47 @@ def _pictures(findings: Findings) -> dict[str, Callable[[Path, Mapping[str, Styl
 
 
 TABS = {"table2": "Table 2", "table3": "Table 3"}  # kinds of grids whose tab has a title of its own
-METRICS = {  # of the result table: name → title
-    "average": "average over sessions",
-    "last": "last session",
-    "pd": "PD",
-    "rpd": "RPD",
-}
 
 
 def page_data(findings: Findings) -> dict[str, Any]:
-    """Everything the page shows, as plain values. Figures are not rounded: the page rounds them once."""
+    """Everything the page shows, as plain values. Tables are texts; figures of pictures are not rounded."""
     tables = [block for block in findings.blocks if block.grid.kind not in ("sweep", "embed")]
     curves = shot_curves(tables)
-    place_of_block = {block: {"shots": place} for place, one in enumerate(curves) for block in one.blocks}
+    groups = side_by_side(findings)
+    places = {block: {"overview": place} for place, group in enumerate(groups) if len(group) > 1 for block in group}
+    for place, one in enumerate(curves):
+        for block in one.blocks:
+            places[block] = {**places.get(block, {}), "shots": place}
     failures = [
         f"{grid.name}: {cell.dataset}, {cell.row}, seed {cell.seed}: {error}" for grid, cell, error in findings.failures
     ]
+    datasets = read_dataset_table(findings.folder)
     return {
         "about": _about(findings),
         "marks": MARKS,
-        "about_leads": ABOUT_LEADS,
+        "latex": LATEX,
         "styles": {name: {"slot": style.slot, "mark": style.mark} for name, style in styles_of(findings).items()},
         "names": by_strength(tables),
         "bright": {grid.name: prominent([b for b in tables if b.grid is grid]) for grid in findings.grids},
-        "blocks": [_block(block, findings) | place_of_block.get(block, {}) for block in tables],
+        "blocks": [_block(block, findings) | places.get(block, {}) for block in tables],
+        "overviews": [_overview(group, findings) if len(group) > 1 else None for group in groups],
         "shots": [one.data() for one in curves],
         "shot_titles": MEASURES,
         "sweeps": _sweeps(findings),
         "embeddings": _embeddings(findings),
-        "datasets": read_dataset_table(findings.folder),
+        "datasets": datasets.data() if datasets else None,
         "grids": [_grid(findings, grid) for grid in findings.grids],
         "failures": failures,
         "versions": _versions(findings),
         "settings": _settings(findings),
     }
+
+
+def _overview(blocks: list[Block], findings: Findings) -> dict[str, Any]:
+    """Metric → table. titles: those of the blocks, in the order of their columns."""
+    ranks = findings.ranks(blocks[0])
+    tables = {metric: overview_table(blocks, metric, ranks).data() for metric in metric_titles(blocks[0])}
+    return {"tables": tables, "titles": [block.title for block in blocks]}
 
 
 def styles_of(findings: Findings) -> dict[str, Style]:
@@ -176,30 +197,29 @@ def _grid(findings: Findings, grid: Grid) -> dict[str, Any]:
 
 
 def _block(block: Block, findings: Findings) -> dict[str, Any]:
-    protocol, further, ranks = block.protocol, further_titles(block), findings.ranks(block)
-    titles = {metric.name: metric.title for metric in active_metrics()} if block.is_active else {}
-    titles |= METRICS | further
-    leads = [(lead.title.removeprefix(f"{block.title}: "), lead) for lead in lead_tables(block)]
+    protocol, further = block.protocol, further_titles(block)
+    tables = {
+        "results": result_table(block, findings.ranks(block)),
+        "costs": cost_table(block),
+        "chosen": choice_table(block),
+    }
+    if further:
+        tables["further"] = further_table(block, further)
+    metrics = metric_titles(block).items()
     shown: dict[str, Any] = {
         "grid": block.grid.name,
         "title": block.title,
         "dataset": block.dataset,
-        "kind": kind_text(protocol),
         "protocol": protocol["name"],
         "track": protocol["track"],
-        "standardised": protocol.get("standardise") is not False,
         "version": block.version_text,
-        "metrics": [{"name": name, "title": title} for name, title in titles.items()],  # the first is shown at first
-        "reference": block.reference.name,
-        "winner": block.winner,
-        "rows": [_row(block, row, further, ranks.get(row.name)) for row in block.rows],
-        "printed": printed_rows(block),
-        "notes": list(notes(block)),
-        "leads": [{"title": title, "columns": lead.columns, "rows": lead.rows} for title, lead in leads],
+        "metrics": [{"name": name, "title": title, "low": less_is_better(name)} for name, title in metrics],
+        "rows": [_row(block, row) for row in block.rows],
+        "tables": {name: table.data() for name, table in tables.items()},
+        "leads": [table.data() for table in lead_tables(block)],
     }
     if further:
-        shown["further"] = further
-        shown["curves"] = {metric.name: f"{metric.title}: {metric.what}" for metric in _further_curves()}
+        shown["further"] = {metric.name: f"{metric.title}: {metric.what}" for metric in _further_curves()}
     if block.is_active:
         shown["active"] = active_data(block)
     return shown
@@ -209,30 +229,24 @@ def _further_curves() -> list[SessionMetric]:
     return [metric for metric in further_metrics() if isinstance(metric, SessionMetric) and metric.share]
 
 
-def _row(block: Block, row: Row, further: dict[str, str], rank: float | None) -> dict[str, Any]:
-    shown: dict[str, Any] = {
+def _row(block: Block, row: Row) -> dict[str, Any]:
+    """What pictures show of a row. metrics: name → mean, half the interval, and the figure of each seed."""
+    curves = ["balanced_accuracy", "base", "novel", *(metric.name for metric in _further_curves())]
+    metrics = {name: LAST if name == "last" else name for name in metric_titles(block)}
+    return {
         "name": row.name,
         "marks": list(row.marks),
-        "seeds": sorted(row.results),
-        "sessions": list(range(row.sessions().shape[1])),
-        **{key: row.curve(key) for key in ("balanced_accuracy", "base", "novel")},
-        **{key: plain_summary(row.summary(key)) for key in ("average", "pd", "rpd")},
-        "last": plain_summary(row.summary("balanced_accuracy")),
+        "sessions": row.sessions().shape[1],
+        "curves": {key: row.curve(key) for key in curves},
+        "metrics": {name: _summary(row, metric) for name, metric in metrics.items()},
+        "seconds": row.training_seconds(),
         "matrix": _numbers(row.matrix()),
-        "seconds": float(np.mean(row.seconds())),
-        "memory": row.mean("peak_memory_mb"),
-        "gpu_memory": row.mean("peak_gpu_memory_mb"),
-        "stored": row.stored(),
-        **dict(zip(("improvement", "difference", "p"), compared_texts(block, row), strict=True)),
-        "rank": rank,
-        "chosen": row.chosen(),
     }
-    if block.is_active:
-        shown["active"] = {metric.name: plain_summary(row.summary(metric.name)) for metric in active_metrics()}
-    if further:
-        shown["further"] = {name: plain_summary(row.summary(name)) for name in further}
-        shown["curves"] = {metric.name: row.curve(metric.name) for metric in _further_curves()}
-    return shown
+
+
+def _summary(row: Row, metric: str) -> dict[str, Any] | None:
+    shown = plain_summary(row.summary(metric))
+    return None if shown is None else {**shown, "seeds": row.figures(metric)}
 
 
 def _numbers(matrix: np.ndarray) -> list[list[float | None]]:
@@ -242,12 +256,11 @@ def _numbers(matrix: np.ndarray) -> list[list[float | None]]:
 def _sweeps(findings: Findings) -> list[dict[str, Any]]:
     return [
         {
-            "dataset": sweep.dataset,
             "method": sweep.row,
-            "version": sweep.version_text,
             "ways": sweep.ways,
             "shots": sweep.shots,
             "values": [[None if average is None else average.mean for average in line] for line in sweep.lines],
+            "table": sweep_table(sweep).data(),
         }
         for sweep in sweeps([block for block in findings.blocks if block.grid.kind == "sweep"])
     ]
@@ -255,14 +268,16 @@ def _sweeps(findings: Findings) -> list[dict[str, Any]]:
 
 def _embeddings(findings: Findings) -> list[dict[str, Any]]:
     groups: dict[str, dict[str, Any]] = {}
-    for cell, result in findings.embeddings:
-        protocol = result["protocol"]
-        session = len(result["sessions"]) - 1
-        place = f"{kind_text(protocol)}, after session {session}"
-        title = f"{result['dataset']}, {place}, seed {cell.seed}, {version_text(result)}"
-        novel = [bool(arrival) for arrival in result["session_of_class"]]
-        group = groups.setdefault(title, {"title": title, "classes": result["classes"], "novel": novel, "methods": []})
-        group["methods"].append({"name": cell.row, **{key: result["embedding"][key] for key in ("x", "y", "labels")}})
+    for block in findings.blocks:
+        shown = [(row.name, seed, result) for row in block.rows for seed, result in row.results.items()]
+        for name, seed, result in shown:
+            if not result.get("embedding"):
+                continue
+            title = f"{block.title}, after session {len(result['sessions']) - 1}, seed {seed}"
+            novel = [bool(arrival) for arrival in result["session_of_class"]]
+            empty = {"title": title, "classes": result["classes"], "novel": novel, "methods": []}
+            points = {key: result["embedding"][key] for key in ("x", "y", "labels")}
+            groups.setdefault(title, empty)["methods"].append({"name": name, **points})
     return list(groups.values())
 
 

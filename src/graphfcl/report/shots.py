@@ -9,7 +9,7 @@ import numpy as np
 
 from graphfcl.metrics import SeedSummary
 from graphfcl.report.blocks import POOL, Block, Row, labels_text
-from graphfcl.report.comparison import Table, code_notes, figure, mark_notes, marked_name, plain_summary
+from graphfcl.report.comparison import code_notes, mark_notes, marked_name
 from graphfcl.report.figures import (
     Style,
     add_legend,
@@ -19,6 +19,7 @@ from graphfcl.report.figures import (
     percent_axis,
     save_figure,
 )
+from graphfcl.report.table import Table, figure, plain_summary
 
 MEASURES = {  # metric → title
     "balanced_accuracy": "balanced accuracy after the last session, all classes (%)",
@@ -87,7 +88,8 @@ class ShotCurves:
             for name, row in self.rows.items()
         )
         title = f"{self.title}: {MEASURES[metric]}, by {AXIS}"
-        return Table(title, ("method", "seeds", *self.labels), lines, notes=self.notes)
+        columns = ("method", "seeds", *self.labels)
+        return Table(title, columns, lines, notes=self.notes, names=tuple(self.rows))
 
     def _seeds(self, name: str) -> str:
         """Seeds of a row; the fewest and the most where some numbers of labels have not run with all."""
@@ -101,13 +103,13 @@ class ShotCurves:
             {
                 "name": name,
                 "marks": list(row.marks),
-                "shown": marked_name(row),
                 **{metric: [plain_summary(each) for each in self.figures(name, metric)] for metric in MEASURES},
             }
             for name, row in self.rows.items()
         ]
-        place = {"grid": block.grid.name, "protocol": block.protocol["name"], "dataset": self.dataset}
-        return {**place, "title": self.title, "labels": self.labels, "rows": rows, "notes": self.notes}
+        place = {"grid": block.grid.name, "protocol": block.protocol["name"], "track": block.protocol["track"]}
+        tables = {metric: self.table(metric).data() for metric in MEASURES}
+        return {**place, "dataset": self.dataset, "labels": self.labels, "rows": rows, "tables": tables}
 
 
 def shot_curves(blocks: Sequence[Block]) -> list[ShotCurves]:

@@ -1,23 +1,19 @@
-"""Tables as Markdown and LaTeX; Table 1 lists the datasets at hand, with their counts and splits."""
+"""The tables of a report, the same on the page, in Markdown and in LaTeX."""
 
-import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from graphfcl.datasets import all_datasets, data_folder, load_dataset
-from graphfcl.metrics import SeedSummary
+from graphfcl.metrics import SeedSummary, active_metrics
 from graphfcl.report.active import active_table
-from graphfcl.report.blocks import Block, Findings, summary
+from graphfcl.report.blocks import Block, Findings, kind_text, summary
 from graphfcl.report.comparison import (
-    Table,
     compared_texts,
-    figure,
     further_metrics,
     further_titles,
+    mark_notes,
     marked_name,
     notes,
     p_figure,
@@ -25,34 +21,108 @@ from graphfcl.report.comparison import (
 )
 from graphfcl.report.shots import MEASURES, shot_curves
 from graphfcl.report.statistics import Comparison
-from graphfcl.runtime.files import write_bytes
-from graphfcl.stream import make_stream
+from graphfcl.report.table import Table, bold_rows, figure
+from graphfcl.report.table1 import read_dataset_table
+
+METRICS = {"average": "average over sessions", "last": "last session", "pd": "PD", "rpd": "RPD"}  # name → title
+LAST = "balanced_accuracy"  # the metric behind "last"
+
+
+def less_is_better(metric: str) -> bool:
+    """PD, RPD and what is forgotten."""
+    return re.search(r"(^|_)r?pd$|forgetting", metric) is not None
+
+
+def metric_titles(block: Block) -> dict[str, str]:
+    """Name → title of what a block can be ranked by; the first is shown at first."""
+    active = {metric.name: metric.title for metric in active_metrics()} if block.is_active else {}
+    return active | METRICS | further_titles(block)
 
 
 def result_table(block: Block, ranks: Mapping[str, float]) -> Table:
-    """Sessions, average, PD, RPD, improvement of the reference over each row, and the test of its lead.
+    """Average, sessions, PD, RPD, improvement of the reference over each row, and the test of its lead.
 
     ranks: average rank of rows, by name; empty for a table without them.
     """
     reference = block.reference.name
-    columns = ("method", "seeds", *(str(number) for number in range(block.sessions)), "average", "PD", "RPD")
+    columns = ("method", "seeds", "average", *(str(number) for number in range(block.sessions)), "PD", "RPD")
     columns += (f"improvement by {reference} (PD/RPD)", f"{reference} ahead on average", "p, Holm")
     columns += ("average rank",) * bool(ranks)
     lines = []
     for row in block.rows:
         cells = [f"{value:.2f}" for value in row.sessions().mean(axis=0)]
-        cells[block.sessions - 1] = figure(row.summary("balanced_accuracy"))
-        line = [marked_name(row), str(len(row.results)), *cells]
-        line += [*(figure(row.summary(key)) for key in ("average", "pd", "rpd")), *compared_texts(block, row)]
+        cells[block.sessions - 1] = figure(row.summary(LAST))
+        line = [marked_name(row), str(len(row.results)), figure(row.summary("average")), *cells]
+        line += [*(figure(row.summary(key)) for key in ("pd", "rpd")), *compared_texts(block, row)]
         if ranks:
             line.append(f"{ranks[row.name]:.2f}" if row.name in ranks else "")
         lines.append(tuple(line))
-    for one in printed_rows(block):
-        cells = [f"{value:.2f}" for value in (*one["accuracy"], one["average"], one["pd"], one["rpd"])]
+    printed = printed_rows(block)
+    for one in printed:
+        cells = [f"{value:.2f}" for value in (one["average"], *one["accuracy"], one["pd"], one["rpd"])]
         line = [f"{one['name']}, printed", "", *cells]
         lines.append((*line, *[""] * (len(columns) - len(line))))
-    bold = frozenset(number for number, row in enumerate(block.rows) if row.name == block.winner)
-    return Table(block.title, columns, tuple(lines), bold, notes(block))
+    return Table(
+        f"{block.title}: balanced accuracy (%) by session",
+        columns,
+        tuple(lines),
+        bold_rows([place for place, row in enumerate(block.rows) if row.name == block.winner], len(columns)),
+        notes(block),
+        names=(*(row.name for row in block.rows), *(str(one["name"]) for one in printed)),
+        below=len(printed),
+        low=frozenset({"PD", "RPD", "p, Holm", "average rank"}),
+    )
+
+
+def side_by_side(findings: Findings) -> list[list[Block]]:
+    """Groups of blocks that one overview shows: of the same grid, protocol and track; in ``shots`` of one K."""
+    groups: dict[str, list[Block]] = {}
+    for block in findings.blocks:
+        if block.grid.kind not in ("sweep", "embed"):
+            rules = [block.protocol.get(rule) for rule in ("name", "track", "split_shot")]
+            rules += [kind_text(block.protocol)] if block.protocol.get("split_shot") else []
+            groups.setdefault(f"{block.grid.name} {rules}", []).append(block)
+    return list(groups.values())
+
+
+def overview_table(blocks: Sequence[Block], metric: str, ranks: Mapping[str, float]) -> Table:
+    """One metric of every row on every dataset; rows without a figure on some dataset have no mean over datasets.
+
+    ranks: average rank of rows, by name; empty for a table without them.
+    """
+    first, lines, bold = blocks[0], [], set()
+    titles = [_column(block, blocks) for block in blocks]
+    rows = {row.name: row for block in blocks for row in block.rows}
+    for place, (name, row) in enumerate(rows.items()):
+        found = [next((one for one in block.rows if one.name == name), None) for block in blocks]
+        summaries = [None if one is None else one.summary(LAST if metric == "last" else metric) for one in found]
+        means = [one.mean for one in summaries if one is not None]
+        mean = f"{np.mean(means):.2f}" if len(means) == len(blocks) else ""
+        rank = [f"{ranks[name]:.2f}" if name in ranks else ""] if ranks else []
+        lines.append((marked_name(row), mean, *map(figure, summaries), *rank))
+        if metric == "average":
+            bold |= {(place, 2 + number) for number, block in enumerate(blocks) if block.winner == name}
+    kind = f", {kind_text(first.protocol)}" if first.protocol.get("split_shot") else ""
+    title = f"{metric_titles(first).get(metric, metric)}, each method on each dataset{kind}"
+    place_text = f"protocol {first.protocol['name']}, {first.protocol['track']}, {first.version_text}"
+    low = frozenset({"average rank", *(("mean over datasets", *titles) if less_is_better(metric) else ())})
+    return Table(
+        f"{title[0].upper()}{title[1:]}; {place_text}",
+        ("method", "mean over datasets", *titles, *(["average rank"] if ranks else [])),
+        tuple(lines),
+        frozenset(bold),
+        tuple(mark_notes(rows.values())),
+        names=tuple(rows),
+        low=low,
+    )
+
+
+def _column(block: Block, blocks: Sequence[Block]) -> str:
+    """A dataset; with N and K or the whole title where that does not tell it from the others."""
+    for text in (lambda b: b.dataset, lambda b: f"{b.dataset}, {kind_text(b.protocol)}"):
+        if sum(text(other) == text(block) for other in blocks) == 1:
+            return text(block)
+    return block.title
 
 
 ABOUT_LEADS = (
@@ -69,7 +139,8 @@ def lead_tables(block: Block) -> list[Table]:
         leads = block.leads(metric)
         if len(leads) > 2:
             rows = tuple((name, *(_lead(others.get(other)) for other in leads)) for name, others in leads.items())
-            tables.append(Table(f"{block.title}: {title}", ("method", *leads), rows, notes=(ABOUT_LEADS,)))
+            columns = ("method", *leads)
+            tables.append(Table(f"{block.title}: {title}", columns, rows, notes=(ABOUT_LEADS,), names=tuple(leads)))
     return tables
 
 
@@ -87,39 +158,46 @@ def further_table(block: Block, titles: Mapping[str, str]) -> Table:
     """Metrics besides the result table's own."""
     rows = tuple((row.name, *(figure(row.summary(name)) for name in titles)) for row in block.rows)
     about = tuple(f"{metric.title}: {metric.what}" for metric in further_metrics())
-    return Table(f"{block.title}: further metrics", ("method", *titles.values()), rows, notes=about)
+    low = frozenset(title for name, title in titles.items() if less_is_better(name))
+    columns = ("method", *titles.values())
+    return Table(f"{block.title}: further metrics", columns, rows, notes=about, names=_names(block), low=low)
 
 
 def cost_table(block: Block) -> Table:
-    """Time, memory, and what is kept between sessions; memory on a GPU where a row has it."""
+    """Time, memory, and bytes kept between sessions; memory on a GPU where a row has it."""
     peaks = {"peak_memory_mb": "peak memory, MB", "peak_gpu_memory_mb": "peak GPU memory, MB"}
     if all(row.mean("peak_gpu_memory_mb") is None for row in block.rows):
         del peaks["peak_gpu_memory_mb"]
-    columns = (
-        "method",
-        "seconds",
-        *peaks.values(),
-        "kept: nodes",
-        "features",
-        "embeddings",
-        "weights, bytes",
-        "chosen",
-    )
+    kinds = ("nodes", "features", "embeddings", "weights")
+    columns = ("method", "seconds", "of them training", *peaks.values(), *(f"{kind}, bytes" for kind in kinds))
     rows = []
     for row in block.rows:
         memory = ["" if (peak := row.mean(key)) is None else f"{peak:.0f}" for key in peaks]
-        kept = [f"{row.stored().get(kind, 0):,}" for kind in ("nodes", "features", "embeddings", "weights")]
-        rows.append((row.name, f"{np.mean(row.seconds()):.1f}", *memory, *kept, row.chosen()))
-    return Table(f"{block.title}: costs and choices", columns, tuple(rows))
+        kept = [f"{row.stored().get(kind, 0):,}" for kind in kinds]
+        seconds = (row.seconds(), list(row.training_seconds().values()))
+        rows.append((row.name, *(f"{np.mean(each):.1f}" for each in seconds), *memory, *kept))
+    title = f"{block.title}: costs"
+    about = ("means over seeds; bytes are what is kept between sessions, the most over seeds",)
+    return Table(title, columns, tuple(rows), notes=about, names=_names(block), low=frozenset(columns[1:]))
+
+
+def choice_table(block: Block) -> Table:
+    """What validation sessions chose."""
+    title = f"{block.title}: what validation sessions chose, for each seed in turn"
+    rows = tuple((row.name, row.chosen()) for row in block.rows)
+    return Table(title, ("method", "chosen"), rows, names=_names(block))
+
+
+def _names(block: Block) -> tuple[str, ...]:
+    return tuple(row.name for row in block.rows)
 
 
 @dataclass(frozen=True)
 class Sweep:
     """One method on one dataset over N and K. averages: (N, K) → average over sessions."""
 
-    dataset: str
+    place: str
     row: str
-    version_text: str
     averages: dict[tuple[int, int], SeedSummary]
 
     @property
@@ -131,27 +209,31 @@ class Sweep:
         return sorted({shot for _, shot in self.averages})
 
     @property
+    def title(self) -> str:
+        return f"{self.place}: {self.row}, average balanced accuracy (%)"
+
+    @property
     def lines(self) -> list[list[SeedSummary | None]]:
         """For each N the averages of all K; None where there is none."""
         return [[self.averages.get((way, shot)) for shot in self.shots] for way in self.ways]
 
 
 def sweeps(blocks: Sequence[Block]) -> list[Sweep]:
-    """What the blocks of the parameter study show, for each dataset and row."""
+    """What the blocks of the parameter study show, for each dataset, protocol, track and row."""
     averages: dict[tuple[str, str], dict[tuple[int, int], SeedSummary]] = {}
     for block in blocks:
         for row in block.rows:
             place = (block.protocol["way"], block.protocol["shot"])
-            averages.setdefault((block.dataset, row.name), {})[place] = summary(row.values("average"))
-    return [Sweep(*place, blocks[0].version_text, cells) for place, cells in averages.items()]
+            averages.setdefault((block.title_with("N-way K-shot"), row.name), {})[place] = summary(
+                row.values("average")
+            )
+    return [Sweep(*place, cells) for place, cells in averages.items()]
 
 
 def sweep_table(sweep: Sweep) -> Table:
     """Average accuracy over N (down) and K (across) of one method."""
     rows = tuple((f"{way}-way", *map(figure, line)) for way, line in zip(sweep.ways, sweep.lines, strict=True))
-    columns = ("", *(f"{shot}-shot" for shot in sweep.shots))
-    title = f"{sweep.dataset}: {sweep.row}, average balanced accuracy, {sweep.version_text}"
-    return Table(title, columns, rows)
+    return Table(sweep.title, ("", *(f"{shot}-shot" for shot in sweep.shots)), rows)
 
 
 def all_tables(findings: Findings) -> list[tuple[str, list[Table]]]:
@@ -159,8 +241,8 @@ def all_tables(findings: Findings) -> list[tuple[str, list[Table]]]:
     sections: list[tuple[str, list[Table]]] = []
     datasets = read_dataset_table(findings.folder)
     if datasets:
-        rows = tuple(tuple(f"{v:,}" if isinstance(v, int) else v for v in row) for row in datasets["rows"])
-        sections.append(("table1", [Table("datasets", tuple(datasets["columns"]), rows)]))
+        sections.append(("table1", [datasets]))
+    overviews = [blocks for blocks in side_by_side(findings) if len(blocks) > 1]
     for grid in findings.grids:
         blocks = [block for block in findings.blocks if block.grid is grid]
         if grid.kind == "embed" or not blocks:
@@ -169,97 +251,15 @@ def all_tables(findings: Findings) -> list[tuple[str, list[Table]]]:
             sections.append((grid.name, [sweep_table(sweep) for sweep in sweeps(blocks)]))
             continue
         tables = [curves.table(metric) for curves in shot_curves(blocks) for metric in MEASURES]
+        for group in overviews:
+            if group[0].grid is grid:
+                ranks = findings.ranks(group[0])
+                tables += [overview_table(group, metric, ranks) for metric in ("average", "last")]
         for block in blocks:
             tables += [active_table(block)] if block.is_active else []
             tables.append(result_table(block, findings.ranks(block)))
             further = further_titles(block)
             tables += [further_table(block, further)] if further else []
-            tables += [*lead_tables(block), cost_table(block)]
+            tables += [*lead_tables(block), cost_table(block), choice_table(block)]
         sections.append((grid.name, tables))
     return sections
-
-
-def markdown(table: Table) -> str:
-    lines = [f"### {table.title}", "", f"| {' | '.join(table.columns)} |", f"|{'---|' * len(table.columns)}"]
-    for number, row in enumerate(table.rows):
-        cells = [f"**{cell}**" if number in table.bold and cell else cell for cell in row]
-        lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join([*lines, "", *(f"{note}  " for note in table.notes), ""])
-
-
-LATEX = {"&": r"\&", "%": r"\%", "_": r"\_", "#": r"\#", "$": r"\$", "{": r"\{", "}": r"\}"}
-LATEX |= {
-    "¶": r"\P{}",
-    "‖": r"$\Vert$",
-    "±": r"$\pm$",
-    "†": r"$\dagger$",
-    "‡": r"$\ddagger$",
-    "<": "$<$",
-    "~": r"\textasciitilde{}",
-}
-LATEX |= {"\\": r"\textbackslash{}", "^": r"\textasciicircum{}", "`": ""}
-
-
-def latex(table: Table) -> str:
-    def escape(text: str) -> str:
-        return "".join(LATEX.get(character, character) for character in text)
-
-    lines = [r"\begin{table*}", r"\centering", rf"\caption{{{escape(table.title)}}}", r"\resizebox{\linewidth}{!}{%"]
-    lines += [rf"\begin{{tabular}}{{l{'r' * (len(table.columns) - 1)}}}", r"\hline"]
-    lines += [" & ".join(escape(column) for column in table.columns) + r" \\ \hline"]
-    for number, row in enumerate(table.rows):
-        cells = [escape(cell) for cell in row]
-        cells = [rf"\textbf{{{cell}}}" if number in table.bold and cell else cell for cell in cells]
-        lines.append(" & ".join(cells) + r" \\")
-    lines += [r"\hline", r"\end{tabular}}"]
-    lines += [rf"\par\small {escape(note)}." for note in table.notes]
-    return "\n".join([*lines, r"\end{table*}", ""])
-
-
-DATASET_COLUMNS = (
-    "dataset",
-    "nodes",
-    "edges",
-    "features",
-    "classes",
-    "base",
-    "pseudo-novel",
-    "novel",
-    "way",
-    "shot",
-    "sessions",
-)
-FILE = "table1.json"
-
-
-def dataset_rows(names: list[str], data_dir: Path | None) -> list[tuple[Any, ...]]:
-    """One row per dataset; without names, all whose files are there and that are no made-up graphs."""
-    folder = data_folder(data_dir)
-    chosen = names or [
-        d.name for d in all_datasets() if not d.missing_files(folder) and not d.name.startswith("synthetic")
-    ]
-    return [_row(name, data_dir) for name in chosen]
-
-
-def _row(name: str, data_dir: Path | None) -> tuple[Any, ...]:
-    graph, protocol = load_dataset(name, data_dir=data_dir)
-    stream = make_stream(graph, protocol, seed=0)
-    split = stream.split
-    novel = len(split.classes) - split.base_count - split.pseudo_novel_count
-    counts = (graph.node_count, graph.edge_count, graph.features.shape[1], len(graph.class_names))
-    rules = (stream.protocol.way, stream.protocol.shot, len(stream))
-    return (name, *(int(count) for count in counts), split.base_count, split.pseudo_novel_count, novel, *rules)
-
-
-def write_dataset_table(rows: list[tuple[Any, ...]], folder: str | Path) -> Path:
-    """For the report of that folder."""
-    path = Path(folder) / FILE
-    text = json.dumps({"columns": DATASET_COLUMNS, "rows": rows}, indent=1)
-    write_bytes(path, text.encode())
-    return path
-
-
-def read_dataset_table(folder: str | Path) -> dict[str, Any] | None:
-    """What :func:`write_dataset_table` has left, if it has."""
-    path = Path(folder) / FILE
-    return json.loads(path.read_text()) if path.exists() else None

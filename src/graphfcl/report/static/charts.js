@@ -1,6 +1,7 @@
 // Pictures of lines and bars, drawn in the pixels that they have, so that texts keep their size.
 function figure(caption, picture, name) {
-  return element("figure", {}, picture, element("figcaption", {}, ...(name === undefined ? [] : [swatch(name)]), caption));
+  const svg = picture.querySelector("svg") || picture, save = saveButton("SVG", () => saveFile(fileName(svg.getAttribute("aria-label"), "svg"), "image/svg+xml", svgText(svg)));
+  return element("figure", {}, picture, element("figcaption", {}, ...(name === undefined ? [] : [swatch(name)]), caption, " ", save));
 }
 // Places nearest to the wanted ones, in their order, at least `gap` apart and inside [low, high] if all fit:
 // those that are too close become a heap around their mean.
@@ -32,10 +33,10 @@ function axes(svg, frame, xTitle, ticks, tickText) {
 }
 /* series: {name, points: [{x, y, low, high, text}], faint, dashed}; what covers others comes last.
    all: also those that are hidden, so that the scale stays; ticks: numbers below the picture; tickText: their texts. */
-function lineChart({title, series, all, xTitle, ticks, most, tickText = String}) {
+function lineChart({title, series, xTitle, ticks, most, scale, tickText = String}) {
   const width = pictureWidth(), height = 310, named = series.filter(one => !one.faint && one.points.length);
   const longest = Math.max(0, ...named.map(one => textWidth(one.name, 11)));
-  const room = Math.min(longest + 22, Math.max(70, width * 0.34)), {low, high} = scaleOf(all);
+  const room = Math.min(longest + 22, Math.max(70, width * 0.34)), {low, high} = scale;
   const left = 34, right = width - 8 - room, top = 10, bottom = height - 36;
   const x = value => left + 4 + (right - left - 8) * value / (most || 1);
   const y = value => top + (bottom - top) * (high - Math.max(low, Math.min(high, value))) / (high - low);
@@ -71,7 +72,7 @@ function lineOf(one, x, y, turn) {
   return group;
 }
 function sessionSeries(block, row, key) {
-  const curve = key(row), points = curve.mean.map((value, session) => {
+  const curve = row.curves[key], points = curve.mean.map((value, session) => {
     const low = curve.low[session], high = curve.high[session];
     const text = `${row.name}, session ${session}: ${number(value)} %` + (low === null ? "" : ` (${number(low)} to ${number(high)})`);
     return {x: session, y: value, low, high, text};
@@ -84,28 +85,46 @@ function sessionChart(block, key, title) {
   // The weakest first, so that the best lie above; grey ones below all.
   const order = byResult(shown(block)).reverse().map(row => all.find(one => one.name === row.name));
   const series = [...order.filter(one => one.faint), ...order.filter(one => !one.faint)];
-  const most = Math.max(1, ...block.rows.map(row => row.sessions.length - 1));
+  const most = Math.max(1, ...block.rows.map(row => row.sessions - 1));
   const ticks = Array.from({length: most + 1}, (_, session) => session);
-  return lineChart({title, series, all, xTitle: "session", ticks, most});
+  return {title, series, all, xTitle: "session", ticks, most};
 }
-function barChart(block, name, title) {
+/* Charts side by side with one scale. charts: what lineChart takes, but for the scale. */
+function chartRow(charts) {
+  const scale = scaleOf(charts.flatMap(chart => chart.all));
+  return pictures(...charts.map(chart => lineChart({...chart, scale})));
+}
+// One line a row: a dot for each seed, the mean as the row's mark, a bar for its interval.
+function seedChart(block, name, title) {
   const rows = byResult(shown(block), name).filter(row => valueOf(row, name));
-  const width = pictureWidth(), step = 24, top = 6, height = top + step * rows.length + 6, values = 52;
-  const left = Math.min(Math.max(60, ...rows.map(row => textWidth(row.name, 11))) + 34, width * 0.42);
-  const ends = rows.map(row => valueOf(row, name).mean + (valueOf(row, name).interval || 0));
-  const starts = rows.map(row => valueOf(row, name).mean - (valueOf(row, name).interval || 0));
-  const high = Math.max(1, ...ends), low = Math.min(0, ...starts);
-  const x = value => left + (width - left - values) * (value - low) / (high - low);
+  const width = pictureWidth(), step = 24, top = 6, bottom = top + step * rows.length + 4, height = bottom + 18, values = 52;
+  const left = Math.min(Math.max(60, ...rows.map(row => textWidth(row.name, 11))) + 14, width * 0.42), right = width - values;
+  const every = rows.flatMap(row => {
+    const {mean, interval, seeds} = valueOf(row, name);
+    return [mean - (interval || 0), mean + (interval || 0), ...Object.values(seeds)];
+  });
+  const least = Math.min(...every), most = Math.max(...every, least + 1), tick = tickStep((most - least) / Math.max(2, Math.floor((right - left) / 60)));
+  const low = Math.floor(least / tick) * tick, high = Math.ceil(most / tick) * tick;
+  const x = value => left + (right - left) * (value - low) / (high - low);
   const svg = element("svg", {viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "aria-label": title});
-  svg.append(element("line", {class: "axis", x1: x(0), x2: x(0), y1: top, y2: height - 6}));
+  for (let value = low; value < high + tick / 2; value += tick) {
+    svg.append(element("line", {class: "axis", x1: x(value), x2: x(value), y1: top, y2: bottom}));
+    svg.append(element("text", {x: x(value), y: height - 3, "text-anchor": "middle"}, String(Number(value.toFixed(6)))));
+  }
   rows.forEach((row, place) => {
-    const y = top + step * place, {mean, interval} = valueOf(row, name), group = element("g", {class: colourClass(row.name)});
-    group.append(markAt(row.name, left - 12, y + step / 2));
-    group.append(element("text", {class: "name", x: left - 22, y: y + 16, "text-anchor": "end"}, shortened(row.name, 11, left - 24)));
-    group.append(element("rect", {class: "bar-of", x: Math.min(x(0), x(mean)), y: y + 4, width: Math.max(1, Math.abs(x(mean) - x(0))), height: step - 8, rx: 3}));
-    if (interval !== null) group.append(element("line", {x1: x(mean - interval), x2: x(mean + interval), y1: y + step / 2, y2: y + step / 2, stroke: "var(--ink)", "stroke-width": 1.5}));
-    group.append(element("text", {class: "value", x: x(Math.max(0, mean + (interval || 0))) + 6, y: y + 16}, number(mean)));
-    svg.append(hint(group, `${row.name}: ${spread({mean, interval})}`));
+    const y = top + step * (place + 0.5), {mean, interval, seeds} = valueOf(row, name), group = element("g", {class: colourClass(row.name)});
+    group.append(element("text", {class: "name", x: left - 8, y: y + 4, "text-anchor": "end"}, shortened(row.name, 11, left - 10)));
+    group.append(element("rect", {fill: "transparent", x: left, y: y - step / 2, width: right - left, height: step}));
+    if (interval !== null) group.append(element("rect", {class: "interval", x: x(mean - interval), y: y - 5, width: Math.max(1, x(mean + interval) - x(mean - interval)), height: 10, rx: 3}));
+    for (const value of Object.values(seeds)) group.append(element("circle", {class: "seed", cx: x(value), cy: y, r: 2}));
+    group.append(markAt(row.name, x(mean), y));
+    group.append(element("text", {class: "value", x: right + 6, y: y + 4}, number(mean)));
+    svg.append(hint(group, `${row.name}: ${spread({mean, interval})}; seeds ${Object.values(seeds).map(number).join(", ")}`));
   });
   return figure(title, svg);
+}
+// A round number that is not below the wanted one: 1, 2 or 5 times a power of ten.
+function tickStep(wanted) {
+  const power = 10 ** Math.floor(Math.log10(wanted));
+  return power * [1, 2, 5, 10].find(factor => factor * power >= wanted * 0.999);
 }

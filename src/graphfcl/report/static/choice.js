@@ -41,12 +41,11 @@ function writeAddress(asStep) {
   if (address !== location.hash) history[asStep ? "pushState" : "replaceState"](null, "", address);
 }
 const shown = block => block.rows.filter(row => !choice.hidden.has(row.name));
-const valueOf = (row, name) => row[name] || (row.further || {})[name] || (row.active || {})[name] || null;
-// PD, RPD and what is forgotten: less is better.
-const lessIsBetter = name => /(^|_)r?pd$|forgetting/.test(name);
+const valueOf = (row, name) => row.metrics[name] || null;
+const metricsWhereLessIsBetter = new Set(data.blocks.flatMap(block => block.metrics.filter(metric => metric.low).map(metric => metric.name)));
 // The rows of a block, the best first.
 function byResult(rows, name = "average") {
-  const sign = lessIsBetter(name) ? 1 : -1;
+  const sign = metricsWhereLessIsBetter.has(name) ? 1 : -1;
   const value = row => valueOf(row, name) ? sign * valueOf(row, name).mean : Infinity;
   return [...rows].sort((a, b) => value(a) - value(b) || 0);
 }

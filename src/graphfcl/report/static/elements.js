@@ -22,7 +22,12 @@ function hint(node, text) {
   node.addEventListener("pointerleave", () => { tip.style.display = "none"; });
   return node;
 }
-const number = value => value === null || value === undefined ? "" : value.toFixed(2);
+// Two digits, halves to even as in the tables: exact halves are x.125, x.375, x.625 and x.875.
+function number(value) {
+  if (value === null || value === undefined) return "";
+  const eighths = Math.abs(value * 8) % 4;
+  return (eighths === 1 ? value - Math.sign(value) / 1000 : eighths === 3 ? value + Math.sign(value) / 1000 : value).toFixed(2);
+}
 const spread = found => !found ? "" : number(found.mean) + (found.interval === null ? "" : " ± " + number(found.interval));
 const capital = text => text[0].toUpperCase() + text.slice(1);
 function section(title, ...children) { return element("section", {}, element("h2", {}, title), ...children); }

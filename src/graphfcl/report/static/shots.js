@@ -10,14 +10,10 @@ function shotChart(block, curves, metric) {
   });
   const last = one => one.points.length ? one.points[one.points.length - 1].y : 0;
   const series = all.filter(one => !choice.hidden.has(one.name)).sort((a, b) => b.faint - a.faint || last(a) - last(b));
-  return lineChart({title: curves.dataset, series, all, xTitle: "labels per new class", ticks: curves.labels.map((_, place) => place), most, tickText: labels});
+  return {title: curves.dataset, series, all, xTitle: "labels per new class", ticks: curves.labels.map((_, place) => place), most, tickText: labels};
 }
 parts.shots = block => {
-  const own = data.shots[block.shots], beside = data.shots.filter(one => one.grid === own.grid && one.protocol === own.protocol);
-  const columns = ["method", ...own.labels].map(title => ({title})), sorted = own.labels[own.labels.length - 1];
-  return Object.entries(data.shot_titles).map(([metric, title], turn) => {
-    const rows = own.rows.filter(row => !choice.hidden.has(row.name)).map(row => ({name: row.name, cells: [row.shown, ...row[metric].map(spread)]}));
-    const caption = `${own.title}: ${title}, by labels per new class, mean over seeds`;
-    return section(`Labels per new class: ${title}`, pictures(...beside.map(one => shotChart(block, one, metric))), table({key: `shots-${metric}`, caption, columns, rows, sorted}), ...(turn ? [] : own.notes.map(quiet)));
-  });
+  const own = data.shots[block.shots], beside = data.shots.filter(one => ["grid", "protocol", "track"].every(key => one[key] === own[key]));
+  const sorted = own.labels[own.labels.length - 1];
+  return Object.entries(data.shot_titles).map(([metric, title]) => section(`Labels per new class: ${title}`, chartRow(beside.map(one => shotChart(block, one, metric))), table(`shots-${metric}`, own.tables[metric], {sorted})));
 };

@@ -26,7 +26,7 @@ function fillBar() {
   byId("block").replaceChildren(...(groups.size > 1 ? groups.values() : [...groups.values()].flatMap(group => [...group.children])));
   byId("metric").replaceChildren(...block.metrics.map(one => element("option", {value: one.name, ...(one.name === choice.metric ? {selected: ""} : {})}, one.title)));
   byId("every").checked = choice.every;
-  const count = Math.max(...block.rows.map(row => row.sessions.length));
+  const count = Math.max(...block.rows.map(row => row.sessions));
   byId("every-label").style.display = count > Math.min(MOST_SESSIONS, Math.floor((pictureWidth() - 44) / LEAST_CELL)) ? "" : "none";
   byId("methods").replaceChildren(...byResult(block.rows).map(row => {
     const box = element("input", {type: "checkbox", value: row.name});

@@ -1,0 +1,63 @@
+"""Table 1: the datasets at hand, with their counts and splits."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from graphfcl.datasets import all_datasets, data_folder, load_dataset
+from graphfcl.report.table import Table
+from graphfcl.runtime.files import write_bytes
+from graphfcl.stream import make_stream
+
+DATASET_COLUMNS = (
+    "dataset",
+    "nodes",
+    "edges",
+    "features",
+    "classes",
+    "base",
+    "pseudo-novel",
+    "novel",
+    "way",
+    "shot",
+    "sessions",
+)
+FILE = "table1.json"
+TITLE = "Table 1: the datasets, their classes and the protocol they are used under"
+
+
+def dataset_rows(names: list[str], data_dir: Path | None) -> list[tuple[Any, ...]]:
+    """One row per dataset; without names, all whose files are there and that are no made-up graphs."""
+    folder = data_folder(data_dir)
+    chosen = names or [
+        d.name for d in all_datasets() if not d.missing_files(folder) and not d.name.startswith("synthetic")
+    ]
+    return [_row(name, data_dir) for name in chosen]
+
+
+def _row(name: str, data_dir: Path | None) -> tuple[Any, ...]:
+    graph, protocol = load_dataset(name, data_dir=data_dir)
+    stream = make_stream(graph, protocol, seed=0)
+    split = stream.split
+    novel = len(split.classes) - split.base_count - split.pseudo_novel_count
+    counts = (graph.node_count, graph.edge_count, graph.features.shape[1], len(graph.class_names))
+    rules = (stream.protocol.way, stream.protocol.shot, len(stream))
+    return (name, *(int(count) for count in counts), split.base_count, split.pseudo_novel_count, novel, *rules)
+
+
+def write_dataset_table(rows: list[tuple[Any, ...]], folder: str | Path) -> Path:
+    """For the report of that folder."""
+    path = Path(folder) / FILE
+    text = json.dumps({"columns": DATASET_COLUMNS, "rows": rows}, indent=1)
+    write_bytes(path, text.encode())
+    return path
+
+
+def read_dataset_table(folder: str | Path) -> Table | None:
+    """What :func:`write_dataset_table` has left, if it has."""
+    path = Path(folder) / FILE
+    if not path.exists():
+        return None
+    stored = json.loads(path.read_text())
+    rows = tuple(tuple(f"{v:,}" if isinstance(v, int) else v for v in row) for row in stored["rows"])
+    return Table(TITLE, tuple(stored["columns"]), rows)

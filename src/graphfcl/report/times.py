@@ -1,0 +1,57 @@
+"""Accuracy against training time: a dot for each seed, the mark of a row at its means."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from graphfcl.report.blocks import Block, prominent
+from graphfcl.report.figures import (
+    FAINT,
+    MARKERS,
+    Style,
+    add_legend,
+    panels_with_legend,
+    save_figure,
+)
+
+
+def time_figure(blocks: Sequence[Block], path: str | Path, styles: Mapping[str, Style]) -> None:
+    """A panel per block: average over sessions against training seconds on a logarithmic axis.
+
+    Of many rows the strongest have colours; the others are grey.
+    """
+    figure, panels = panels_with_legend(len(blocks))
+    bright = set(prominent(blocks))
+    for panel, block in zip(panels, blocks, strict=False):
+        for row in sorted(block.rows, key=lambda row: row.name in bright):
+            seconds, averages = row.training_seconds(), row.values("average")
+            seeds = sorted(seconds.keys() & averages.keys())
+            x, y = np.array([seconds[seed] for seed in seeds]), np.array([averages[seed] for seed in seeds])
+            style, shown = styles[row.name], row.name in bright
+            colour = style.light if shown else FAINT
+            panel.plot(x, y, ".", color=colour, markersize=3, alpha=0.5, label="_", zorder=1)
+            face = "white" if "hollow" in style.mark else colour
+            middle = (np.exp(np.log(x).mean()), y.mean())
+            panel.plot(
+                *middle,
+                linestyle="",
+                marker=MARKERS[style.mark],
+                color=colour,
+                markerfacecolor=face,
+                markersize=7,
+                label=row.name if shown else "others",
+                zorder=3 if shown else 2,
+            )
+        panel.set_xscale("log")
+        panel.set_title(block.dataset if _alone(block, blocks) else block.title, fontsize=10)
+        panel.set_xlabel("training time (s)")
+        panel.grid(color="#e2e8f0")
+        panel.spines[["top", "right"]].set_visible(False)
+    panels[0].set_ylabel("balanced accuracy, average over sessions (%)", fontsize=8)
+    add_legend(panels, len(blocks), last="others")
+    save_figure(figure, path)
+
+
+def _alone(block: Block, blocks: Sequence[Block]) -> bool:
+    return sum(other.dataset == block.dataset for other in blocks) == 1
