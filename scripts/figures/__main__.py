@@ -1,4 +1,4 @@
-"""Write the generated parts of README and the docs: ``python -m scripts.figures``.
+"""Write the generated parts and pictures of README and the docs: ``python -m scripts.figures``.
 
 A page encloses such a part in ``<!-- figures: NAME ARGUMENTS -->`` and ``<!-- end -->``. NAME is a key of ``PARTS``.
 All numbers come from ``results/`` and all comparisons from :mod:`graphfcl.report`; ``tests/docs/test_figures.py`` fails
@@ -8,6 +8,9 @@ if a page differs from what this script writes.
 import re
 from collections.abc import Callable
 from functools import cache
+from pathlib import Path
+
+from PIL import Image
 
 from scripts.figures import anchor, comparisons, others, tuning
 from scripts.figures.reading import ROOT
@@ -43,6 +46,15 @@ PARTS: dict[str, Callable[..., str]] = {
 }
 
 
+PICTURES = {  # below docs/images → below results
+    "methods.png": "bench/table2.png",
+    "times.png": "bench/table2-time.png",
+    "active.png": "active/active.png",
+    "anchor-shots.png": "anchor/shots.png",
+}
+COLOURS = 128  # of a picture in the docs, whose file is then a third as large
+
+
 def with_figures(text: str) -> str:
     """A page with its generated parts as they should be."""
     return PART.sub(lambda found: f"{found[1]}\n{generated(found[2])}\n\n{found[3]}", text)
@@ -54,12 +66,20 @@ def generated(words: str) -> str:
     return PARTS[name](*arguments)
 
 
+def copy_picture(source: Path, target: Path) -> None:
+    """The same picture with few colours."""
+    with Image.open(source) as picture:
+        picture.convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE).save(target, optimize=True)
+
+
 def main() -> None:
     for path in PAGES:
         text = path.read_text()
         if with_figures(text) != text:
             path.write_text(with_figures(text))
             print(f"wrote {path.relative_to(ROOT)}")
+    for name, source in PICTURES.items():
+        copy_picture(ROOT / "results" / source, ROOT / "docs" / "images" / name)
 
 
 if __name__ == "__main__":

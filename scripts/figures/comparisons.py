@@ -190,9 +190,10 @@ def stored_megabytes(row: Row) -> float:
 
 def open_track() -> str:
     """The last session under the track ``open``."""
-    blocks = [find_block("peers-tracks", graph, track="open") for graph in GRAPHS]
-    names = sorted(
-        (row.name for row in blocks[0].rows), key=lambda name: -summary(find_row(blocks[0], name).last()).mean
-    )
-    rows = [[f"`{name}`", *(f"{summary(find_row(b, name).last()).mean:.1f}" for b in blocks)] for name in names]
+    values: dict[tuple[str, str], list[float]] = {}
+    for line in read_csv("open_track.csv"):
+        values.setdefault((line["dataset"], line["row"]), []).append(float(line["last_session"]))
+    names = dict.fromkeys(name for _, name in values)
+    ranked = sorted(names, key=lambda name: -np.mean(values[GRAPHS[0], name]))
+    rows = [[f"`{name}`", *(f"{np.mean(values[graph, name]):.1f}" for graph in GRAPHS)] for name in ranked]
     return table(["last session, %", *code(GRAPHS)], rows)

@@ -11,7 +11,7 @@ from benchmarks.false_positives import RATIOS, rates
 from graphfcl.methods import METHODS
 from graphfcl.report import ORACLE, compare_with, summary
 from graphfcl.stream import PROTOCOL_VERSION
-from scripts.figures.reading import GRAPHS, ROOT, find_block, find_row, read_csv
+from scripts.figures.reading import GRAPHS, ROOT, find_block, find_row, read_csv, stored
 from scripts.figures.texts import code, difference, listed, signed, table, value
 
 FULL = "Proto-GNN + NLA + TLA + GPIL"  # HAG-Meta in its Table 3
@@ -26,9 +26,22 @@ def version(source: str) -> str:
     """Under which protocol version an entry of ``results/sources.json`` was computed."""
     number = json.loads((ROOT / "results" / "sources.json").read_text())[source]["protocol_version"]
     if number == PROTOCOL_VERSION:
-        return f"*Protocol version {number}.*"
+        return f"*Protocol version {number}{seeds_of(source)}.*"
     computed = f"These results were computed under protocol version {number}"
     return f"*{computed} and are being recomputed under version {PROTOCOL_VERSION}.*"
+
+
+def seeds_of(source: str) -> str:
+    """The seeds of a folder of results; empty for a file."""
+    if not (ROOT / "results" / source / "grids").is_dir():
+        return ""
+    found: dict[str, list[str]] = {}
+    for block in stored(source).blocks:
+        seeds = {seed for row in block.rows for seed in row.results}
+        found.setdefault(f"{min(seeds)} to {max(seeds)}", []).append(block.dataset)
+    usual = max(found, key=lambda text: len(found[text]))
+    others = [f"{text} on {listed(code(found[text]))}" for text in found if text != usual]
+    return f", seeds {'; '.join([usual, *others])}"
 
 
 def measured(name: str) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from graphfcl import find_method
-from scripts.figures.__main__ import PAGES, PART, PARTS, with_figures
+from scripts.figures.__main__ import PAGES, PART, PARTS, PICTURES, with_figures
 from scripts.figures.reading import ROOT, stored
 from tests.docs.blocks import FENCE
 
@@ -130,6 +130,7 @@ SOURCE_OF_PART = {
     "anchor-parts": "anchor_parts.csv",
     "anchor-curve": "anchor_shots.csv",
     "anchor-settings": "anchor_grids.csv",
+    "open-track": "open_track.csv",
     "ablation": "hag_meta_parts.csv",
     "answers": "answers.csv",
     "groups": "groups.csv",
@@ -168,11 +169,7 @@ def test_sources_name_the_protocol_version_of_the_cells() -> None:
 def test_pictures_are_those_of_the_results() -> None:
     """The docs have smaller files of the same pictures."""
     matplotlib_image = pytest.importorskip("matplotlib.image")
-    for name, source in (
-        ("methods.png", "bench/table2.png"),
-        ("active.png", "active/active.png"),
-        ("anchor-shots.png", "anchor/shots.png"),
-    ):
+    for name, source in PICTURES.items():
         if not (RESULTS / source).exists():
             pytest.skip("a source distribution has no pictures of results")
         shown, drawn = (

@@ -20,7 +20,7 @@ from tests.report.folders import RULES, printed_tables, store, stored_result
 
 STORED = Path(__file__).parents[2] / "results"
 stored_cells = pytest.mark.skipif(
-    not (STORED / "bench" / "grids" / "table2.parquet").exists(),
+    not (STORED / "active" / "grids" / "active.parquet").exists(),
     reason="source distributions have no cells",
 )
 MARKED = "protocol version 2, being recomputed"
@@ -33,17 +33,17 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 @pytest.fixture
 def of_version_2(tmp_path: Path) -> Path:
-    """Two cells of ``results/bench``, with the counts of their streams."""
+    """Two cells of ``results/active``, with the counts of their streams."""
     folder = tmp_path / "stored"
-    grid = json.loads((STORED / "bench" / "grids" / "table2.json").read_bytes())
+    grid = json.loads((STORED / "active" / "grids" / "active.json").read_bytes())
     kept = [cell for cell in grid["cells"] if cell["dataset"] == "debian" and cell["seed"] == 0]
-    kept = [cell for cell in kept if cell["method"] in ("anchor", "sgc-ridge")]
+    kept = [cell for cell in kept if cell["strategy"] == "random"]
     (folder / "grids").mkdir(parents=True)
-    (folder / "grids" / "table2.json").write_text(json.dumps({**grid, "cells": kept}))
+    (folder / "grids" / "active.json").write_text(json.dumps({**grid, "cells": kept}))
     keys = [cell_key(cell) for cell in kept]
-    stored = pq.read_table(STORED / "bench" / "grids" / "table2.parquet", filters=[("key", "in", keys)])
-    pq.write_table(stored, folder / "grids" / "table2.parquet")
-    shutil.copy(STORED / "bench" / COUNTS, folder)
+    stored = pq.read_table(STORED / "active" / "grids" / "active.parquet", filters=[("key", "in", keys)])
+    pq.write_table(stored, folder / "grids" / "active.parquet")
+    shutil.copy(STORED / "active" / COUNTS, folder)
     return folder
 
 
@@ -80,18 +80,17 @@ def test_stored_results_of_version_2_are_shown_and_marked(of_version_2: Path) ->
     tables = printed_tables(of_version_2)
     assert tables
     assert all(MARKED in title for title in tables)
-    rows, _ = tables[f"debian, 2-way 5-shot, strict, transductive, {MARKED}: balanced accuracy (%) by session"]
-    assert [row[0].strip("*") for row in rows] == ["anchor", "sgc-ridge"]
+    rows, _ = tables[f"debian, 2-way 5-shot, strict, active, {MARKED}: what labels bring"]
+    assert [row[0] for row in rows] == ["anchor, random", "sgc-ridge, random"]
 
 
 @stored_cells
-@pytest.mark.parametrize("folder", ["bench", "active"])
-def test_stored_counts_are_those_of_the_stored_results(folder: str) -> None:
+def test_stored_counts_are_those_of_the_stored_results() -> None:
     """n_test is the number of nodes in the last confusion matrix."""
-    with (STORED / folder / COUNTS).open(newline="") as file:
+    with (STORED / "active" / COUNTS).open(newline="") as file:
         counts = {(row["dataset"], row["track"], row["seed"]): int(row["n_test"]) for row in csv.DictReader(file)}
     left = dict(counts)
-    for path in sorted((STORED / folder / "grids").glob("*.parquet")):
+    for path in sorted((STORED / "active" / "grids").glob("*.parquet")):
         table = pq.read_table(path, columns=["dataset", "track", "seed", "result"])
         for row in table.filter(table["result"].is_valid()).to_pylist():
             place = (row["dataset"], row["track"], str(row["seed"]))
@@ -105,7 +104,7 @@ def test_stored_counts_are_those_of_the_stored_results(folder: str) -> None:
 def test_other_folders_of_version_2_are_refused(of_version_2: Path) -> None:
     (of_version_2 / COUNTS).unlink()
     before = everything(of_version_2)
-    match = r"^.*table2\.json is of an older protocol version; this graphfcl evaluates under protocol version 3.*--out"
+    match = r"^.*active\.json is of an older protocol version; this graphfcl evaluates under protocol version 3.*--out"
     with pytest.raises(InputError, match=match):
         write_page(of_version_2)
     with pytest.raises(InputError, match=match):
@@ -113,7 +112,7 @@ def test_other_folders_of_version_2_are_refused(of_version_2: Path) -> None:
     with pytest.raises(InputError, match=match):
         run_grid(Grid("other", "grid", (Cell(GRAPH, "proto-gcn", 0, rules=RULES),)), of_version_2)
     with pytest.raises(InputError, match="parquet is of an older protocol version"):
-        read_cell(of_version_2 / "grids" / "table2.parquet")
+        read_cell(of_version_2 / "grids" / "active.parquet")
     assert {name: content for name, content in everything(of_version_2).items() if "lock" not in name} == before
 
 

@@ -157,9 +157,10 @@ def page_data(findings: Findings) -> dict[str, Any]:
 
 def _overview(blocks: list[Block], findings: Findings) -> dict[str, Any]:
     """Metric → table. titles: those of the blocks, in the order of their columns."""
-    ranks = findings.ranks(blocks[0])
-    tables = {metric: overview_table(blocks, metric, ranks).data() for metric in metric_titles(blocks[0])}
-    return {"tables": tables, "titles": [block.title for block in blocks]}
+    tables = {metric: overview_table(blocks, metric) for metric in metric_titles(blocks[0])}
+    tables["average"] = overview_table(blocks, "average", findings.ranks(blocks[0]))
+    shown = {metric: table.data() for metric, table in tables.items()}
+    return {"tables": shown, "titles": [block.title for block in blocks]}
 
 
 def styles_of(findings: Findings) -> dict[str, Style]:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import numpy as np
 
@@ -26,6 +27,7 @@ from graphfcl.report.table1 import read_dataset_table
 
 METRICS = {"average": "average over sessions", "last": "last session", "pd": "PD", "rpd": "RPD"}  # name → title
 LAST = "balanced_accuracy"  # the metric behind "last"
+NO_RANKS: Mapping[str, float] = MappingProxyType({})
 
 
 def less_is_better(metric: str) -> bool:
@@ -85,10 +87,10 @@ def side_by_side(findings: Findings) -> list[list[Block]]:
     return list(groups.values())
 
 
-def overview_table(blocks: Sequence[Block], metric: str, ranks: Mapping[str, float]) -> Table:
+def overview_table(blocks: Sequence[Block], metric: str, ranks: Mapping[str, float] = NO_RANKS) -> Table:
     """One metric of every row on every dataset; rows without a figure on some dataset have no mean over datasets.
 
-    ranks: average rank of rows, by name; empty for a table without them.
+    ranks: average rank of rows on the average over sessions, by name; empty for a table without them.
     """
     first, lines, bold = blocks[0], [], set()
     titles = [_column(block, blocks) for block in blocks]
@@ -253,8 +255,8 @@ def all_tables(findings: Findings) -> list[tuple[str, list[Table]]]:
         tables = [curves.table(metric) for curves in shot_curves(blocks) for metric in MEASURES]
         for group in overviews:
             if group[0].grid is grid:
-                ranks = findings.ranks(group[0])
-                tables += [overview_table(group, metric, ranks) for metric in ("average", "last")]
+                tables.append(overview_table(group, "average", findings.ranks(group[0])))
+                tables.append(overview_table(group, "last"))
         for block in blocks:
             tables += [active_table(block)] if block.is_active else []
             tables.append(result_table(block, findings.ranks(block)))

@@ -1,0 +1,59 @@
+"""The script that computes the stored results: its grids exist, and it installs only seeds that are complete."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graphfcl.experiments import Cell, CellStore, Grid, GridStatus
+from graphfcl.report import collect
+from scripts import results
+from tests.cli.command import graphfcl_inside
+from tests.methods.test_checks import GRAPH
+from tests.report.folders import RULES, store, stored_result
+
+
+@pytest.mark.parametrize("name", results.GRIDS)
+def test_every_grid_is_one_that_bench_runs(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The commands are read as `bench` reads them, without running a cell."""
+    seen: list[Grid] = []
+
+    def note(grid: Grid, folder: Path, **_: Any) -> GridStatus:
+        seen.append(grid)
+        grid.save(folder)
+        return GridStatus(len(grid.cells), done=len(grid.cells))
+
+    monkeypatch.setattr("graphfcl.experiments.run_grid", note)
+    monkeypatch.setattr(sys.modules["graphfcl.cli.bench"], "_check", lambda *_: {})
+    monkeypatch.chdir(results.ROOT)
+    done = graphfcl_inside("bench", *results.GRIDS[name].split(), "--device", "cpu", "--out", tmp_path)
+    assert done.code == 0, done.err
+    (grid,) = seen
+    assert len(grid.cells) == len({cell.key for cell in grid.cells})
+    assert len({cell.seed for cell in grid.cells}) in (1, 3, 5, 10)
+
+
+def test_only_complete_seeds_of_a_graph_are_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(results, "dataset_rows", lambda names, _: [(name, *range(10)) for name in names])
+    template = stored_result(tmp_path / "template")
+    cells: list[tuple[Cell, dict[str, Any] | None]] = []
+    for dataset in ("a", "b"):
+        for seed in range(3):
+            for method in ("cec", "gpn"):
+                left = (dataset, seed, method) in {("a", 2, "gpn"), ("b", 1, "cec"), ("b", 2, "cec")}
+                result = None if left else {**template, "dataset": dataset}
+                cells.append((Cell(f"{GRAPH},{dataset}", method, seed, rules=RULES), result))
+    runs, target = tmp_path / "runs", tmp_path / "bench"
+    store(runs, "table2", "table2", cells)
+    target.mkdir()
+    (target / "old.txt").write_text("of an earlier run")
+    assert results.install(runs, target) == 6
+    blocks = {block.dataset: block for block in collect(target).blocks}
+    assert [sorted(row.results) for row in blocks["a"].rows] == [[0, 1], [0, 1]]
+    assert [sorted(row.results) for row in blocks["b"].rows] == [[0], [0]]
+    assert not (target / "old.txt").exists()
+    assert {path.name for path in target.iterdir()} >= {"report.html", "tables.md", "table1.json", "grids"}
+    assert "command" in json.loads((target / "grids" / "table2.json").read_text())
+    assert CellStore(runs).done(cells[0][0]), "the runs stay as they are"
