@@ -20,7 +20,9 @@ def show_stream(
     graph: Graph = None,
     seed: Seed = 0,
     rules: StreamOptions,
-    out: Annotated[Path | None, option("Save the stream to this JSON file.")] = None,
+    out: Annotated[
+        Path | None, option("Save the stream to this file: .json, or .npz with the graph, for other code.")
+    ] = None,
     saved: Annotated[Path | None, option("Show a saved stream instead of drawing one.", flag="--from")] = None,
     verify: Annotated[bool, option("Check against the benchmark's streams (default: all).", flag="--verify")] = False,
     data_dir: DataDir = None,
@@ -38,7 +40,7 @@ def show_stream(
     if verify:
         return _verify_saved(stream, name)
     if out is not None:
-        streams.save_stream(stream, out)
+        (streams.save_arrays if out.suffix == ".npz" else streams.save_stream)(stream, out)
 
     def show() -> None:
         _print_schedule(stream)

@@ -1,5 +1,8 @@
 """The public names of ``graphfcl.stream``: type checkers and the package itself read this list."""
 
+from graphfcl.stream.arrays import (
+    save_arrays as save_arrays,
+)
 from graphfcl.stream.classes import (
     adapt_protocol as adapt_protocol,
     suggest_protocol as suggest_protocol,

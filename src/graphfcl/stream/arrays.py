@@ -1,0 +1,82 @@
+"""Streams as arrays for other code: one ``.npz`` file with the graph, its labels, and the part of every node.
+
+The names of the graph's arrays are those of the ``.npz`` files that much graph code reads (``adj_*``, ``attr_*``,
+``labels``). Rows of all arrays are those of the graph after the last session; an array of nodes holds their rows.
+"""
+
+import json
+from pathlib import Path
+
+import numpy as np
+from scipy import sparse
+
+from graphfcl.runtime.files import write_durably
+from graphfcl.stream.split import Role
+from graphfcl.stream.stream import Stream
+
+PARTS = {  # name of the array → part of its nodes
+    "train": Role.TRAIN,
+    "validation": Role.VALIDATION,
+    "test": Role.TEST,
+    "supports": Role.SUPPORT,
+    "pool": Role.POOL,
+}
+KINDS = ("base", "pseudo-novel", "novel")  # of a class, by the numbers in ``class_kind``
+
+
+def save_arrays(stream: Stream, path: str | Path) -> None:
+    """Write a stream as arrays, which need no graphfcl to be read; labels of test nodes are among them.
+
+    A graph on disk is loaded into memory.
+
+    adj_data, adj_indices, adj_indptr, adj_shape: (n, n) the adjacency matrix, in CSR form.
+    attr_data, attr_indices, attr_indptr, attr_shape, or attr_matrix: (n, d) the features as learners see them after
+        the last session, in CSR form or dense.
+    labels: (n,) column of each node's class; −1 for a class without a part. class_names: (C,).
+    class_session: (C,) the session in which a class arrives, 0 for base and pseudo-novel ones.
+    class_kind: (C,) 0 base, 1 pseudo-novel, 2 novel.
+    train, validation, test, supports, pool: rows of the nodes with this part, by session, class and row.
+    node_ids: (n,) the user's ids, as texts.
+    stream: one text, JSON with the graph's name and SHA-256, the seed, the protocol and its version.
+    """
+    visible = stream.evaluation_graph(len(stream)).loaded()
+    labels, split = stream.columns_of(visible.nodes), stream.split
+    roles = split.roles[stream.node_of_number[visible.nodes]]
+    novel = split.base_count + split.pseudo_novel_count
+    columns = np.arange(len(stream.classes))
+    about = {
+        "graph": stream.graph.name,
+        "graph_sha256": stream.graph.sha256,
+        "seed": stream.seed,
+        "protocol": stream.protocol.as_json(),
+    }
+
+    def rows_of(part: Role) -> np.ndarray:
+        rows = np.flatnonzero(roles == part)
+        return rows[np.lexsort((rows, labels[rows], stream.session_of_class[labels[rows]]))]
+
+    arrays = {
+        **_csr("adj", sparse.csr_array(visible.adjacency)),
+        **_features(visible.features),
+        "labels": labels,
+        "class_names": np.array([str(name) for name in stream.classes]),
+        "class_session": np.asarray(stream.session_of_class, dtype=np.int64),
+        "class_kind": np.where(columns < split.base_count, 0, np.where(columns < novel, 1, 2)),
+        **{name: rows_of(part) for name, part in PARTS.items()},
+        "node_ids": np.asarray(stream.graph.node_ids[stream.node_of_number[visible.nodes]]).astype(str),
+        "stream": np.array(json.dumps(about)),
+    }
+    write_durably(path, lambda file: np.savez_compressed(file, allow_pickle=False, **arrays))
+
+
+def _features(features: np.ndarray | sparse.csr_array) -> dict[str, np.ndarray]:
+    return _csr("attr", sparse.csr_array(features)) if sparse.issparse(features) else {"attr_matrix": features}
+
+
+def _csr(name: str, matrix: sparse.csr_array) -> dict[str, np.ndarray]:
+    return {
+        f"{name}_data": matrix.data,
+        f"{name}_indices": matrix.indices,
+        f"{name}_indptr": matrix.indptr,
+        f"{name}_shape": np.array(matrix.shape),
+    }
