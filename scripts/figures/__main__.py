@@ -12,7 +12,7 @@ from pathlib import Path
 
 from PIL import Image
 
-from scripts.figures import anchor, comparisons, others, tuning
+from scripts.figures import anchor, comparisons, others, reproduction, tuning
 from scripts.figures.reading import ROOT
 
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
@@ -29,6 +29,10 @@ PARTS: dict[str, Callable[..., str]] = {
     "open-track": comparisons.open_track,
     "published": comparisons.published,
     "peers": comparisons.peers,
+    "paper-claims": reproduction.paper_claims,
+    "paper-differences": reproduction.paper_differences,
+    "paper-drops": reproduction.paper_drops,
+    "paper-widths": reproduction.paper_widths,
     "anchor-results": anchor.anchor_results,
     "anchor-choices": anchor.anchor_choices,
     "anchor-parts": anchor.anchor_parts,
