@@ -171,7 +171,7 @@ def cost_table(block: Block) -> Table:
     if all(row.mean("peak_gpu_memory_mb") is None for row in block.rows):
         del peaks["peak_gpu_memory_mb"]
     kinds = ("nodes", "features", "embeddings", "weights")
-    columns = ("method", "seconds", "of them training", *peaks.values(), *(f"{kind}, bytes" for kind in kinds))
+    columns = ("method", "seconds", "training seconds", *peaks.values(), *(f"{kind}, bytes" for kind in kinds))
     rows = []
     for row in block.rows:
         memory = ["" if (peak := row.mean(key)) is None else f"{peak:.0f}" for key in peaks]

@@ -23,8 +23,10 @@ function timeChart(block) {
     group.append(markAt(one.row.name, x(one.x), y(one.y), 4.5), element("circle", {cx: x(one.x), cy: y(one.y), r: 9, fill: "transparent"}));
     svg.append(hint(group, `${one.row.name}: ${number(one.y)} % after ${number(one.x)} s (geometric mean)`));
   }
-  const named = rows.filter(one => !one.faint), across = one => Math.min(x(one.x) + 8, right - textWidth(one.row.name, 11));
+  // A name stands right of its mark, or left of it where there is no room.
+  const named = rows.filter(one => !one.faint), fits = one => x(one.x) + 8 + textWidth(one.row.name, 11) <= right;
+  const beside = one => fits(one) ? {x: x(one.x) + 8} : {x: x(one.x) - 8, "text-anchor": "end"};
   const places = spreadOut(named.map(one => y(one.y)), 12, top + 6, bottom - 2);
-  named.forEach((one, place) => svg.append(element("g", {class: colourClass(one.row.name)}, element("text", {class: "name", x: across(one), y: places[place] + 4}, one.row.name))));
+  named.forEach((one, place) => svg.append(element("g", {class: colourClass(one.row.name)}, element("text", {class: "name", ...beside(one), y: places[place] + 4}, one.row.name))));
   return figure(title, svg);
 }
