@@ -1,8 +1,8 @@
 """Compute the results of README and the docs: ``python -m scripts.results [NAME…] [--device cuda --jobs 15]``.
 
-Runs the grids below in ``runs/results``, where each continues if it was interrupted, and installs in ``results/bench``
-what is complete so far, with its report. Then ``python -m scripts.figures`` writes the tables and pictures of the docs.
-Without names all grids run, in this order; with ``--install`` none does.
+Runs the grids below in ``runs/results``, where each continues if it was interrupted, and puts the seeds that are
+complete into ``results/bench``, with a report. Then ``python -m scripts.figures`` writes the tables and pictures of the
+docs. Without names all grids run, in this order; with ``--install`` none does.
 """
 
 import argparse
@@ -29,41 +29,70 @@ GRIDS = {  # name → words after `graphfcl bench`
     "tracks": "results/grids/tracks.toml",
     "sweep": f"sweep --graph {TWO} --seeds 3",
     "embed": f"embed --graph {TWO}",
+    "anchor-parts": "results/grids/anchor-parts.toml",
+    "active": f"active --graph {FIVE} --seeds 5",
 }
 
 
-def main() -> None:
+def main(words: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(GRIDS)}")
     parser.add_argument("--install", action="store_true", help="run nothing, install what is complete")
-    options, of_bench = parser.parse_known_args()
+    parser.add_argument("--device", default="auto")
+    parser.add_argument("--jobs", default="1")
+    options = parser.parse_args(words)
     unknown = [name for name in options.names if name not in GRIDS]
     if unknown:
         parser.error(f"there is no grid {unknown[0]!r}: name some of {', '.join(GRIDS)}.")
+    failed = []
     for name in () if options.install else options.names or GRIDS:
-        words = [*GRIDS[name].split(), *of_bench, "--out", str(RUNS.relative_to(ROOT))]
-        subprocess.run([sys.executable, "-m", "graphfcl", "bench", *words], cwd=ROOT, check=True)
+        place = ("--device", options.device, "--jobs", options.jobs, "--out", str(RUNS.relative_to(ROOT)))
+        command = [sys.executable, "-m", "graphfcl", "bench", *GRIDS[name].split(), *place]
+        failed += [name] if subprocess.run(command, cwd=ROOT, check=False).returncode else []
     print(f"installed {install(RUNS, RESULTS)} cells in {RESULTS.relative_to(ROOT)}")
+    if failed:
+        print(f"cells failed in {', '.join(failed)}: run these grids again.", file=sys.stderr)
+    return 1 if failed else 0
 
 
 def install(runs: Path, results: Path) -> int:
-    """Replace a folder of results by the cells of complete seeds, packed, with a report; how many cells it has."""
-    store, new = CellStore(runs), CellStore(results.with_name(f"{results.name}.new"))
-    shutil.rmtree(new.folder, ignore_errors=True)
-    new.cells.mkdir(parents=True)
-    kept = [grid for grid in (complete(each, store) for each in load_grids(runs)) if grid.cells]
-    for grid in kept:
-        grid.save(new.folder)
-        for cell in grid.cells:
-            shutil.copy(store.path(cell), new.path(cell))
+    """Put complete seeds of a folder of runs into a folder of results; the number of cells that it has then.
+
+    Grids of the results that the runs do not have stay. Results are never replaced by fewer.
+    """
+    store, new, old = CellStore(runs), CellStore(_beside(results, "new")), _beside(results, "old")
+    for folder in (new.folder, old):
+        shutil.rmtree(folder, ignore_errors=True)
+    kept = {grid.name: complete(grid, store) for grid in load_grids(runs)}
+    stored = {grid.name: grid for grid in load_grids(results)} if (results / "grids").is_dir() else {}
+    for name, grid in stored.items():
+        if name in kept and len(kept[name].cells) < len(grid.cells):
+            sys.exit(
+                f"{results} has {len(grid.cells)} cells of {name}, {runs} only {len(kept[name].cells)}: run it on."
+            )
+    (new.folder / "grids").mkdir(parents=True)
+    new.cells.mkdir()
+    for name in stored.keys() - kept.keys():
+        for path in (results / "grids").glob(f"{name}.*"):
+            shutil.copy(path, new.folder / "grids")
+    for grid in kept.values():
+        if grid.cells:
+            grid.save(new.folder)
+            for cell in grid.cells:
+                shutil.copy(store.path(cell), new.path(cell))
+    grids = load_grids(new.folder)
     new.pack()
-    datasets = dict.fromkeys(cell.dataset for grid in kept for cell in grid.cells)
-    write_dataset_table(dataset_rows(list(datasets), None), new.folder)
+    write_dataset_table(
+        dataset_rows(list(dict.fromkeys(c.dataset for grid in grids for c in grid.cells)), None), new.folder
+    )
     write_page(new.folder)
-    new.cells.rmdir()
-    shutil.rmtree(results, ignore_errors=True)
+    for unneeded in (new.cells, new.notes):
+        shutil.rmtree(unneeded)
+    if results.exists():
+        results.rename(old)
     new.folder.rename(results)
-    return sum(len(grid.cells) for grid in kept)
+    shutil.rmtree(old, ignore_errors=True)
+    return sum(len(grid.cells) for grid in grids)
 
 
 def complete(grid: Grid, store: CellStore) -> Grid:
@@ -76,5 +105,9 @@ def complete(grid: Grid, store: CellStore) -> Grid:
     return replace(grid, cells=tuple(cell for cell in grid.cells if place(cell) not in left))
 
 
+def _beside(folder: Path, word: str) -> Path:
+    return folder.with_name(f"{folder.name}.{word}")
+
+
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -31,6 +31,7 @@ PARTS: dict[str, Callable[..., str]] = {
     "peers": comparisons.peers,
     "paper-claims": reproduction.paper_claims,
     "paper-differences": reproduction.paper_differences,
+    "paper-strongest": reproduction.paper_strongest,
     "paper-drops": reproduction.paper_drops,
     "paper-widths": reproduction.paper_widths,
     "anchor-results": anchor.anchor_results,

@@ -47,7 +47,7 @@ def anchor_choices() -> str:
         for block in blocks
     ]
     rows = []
-    for chosen in sorted(set().union(*found), key=lambda one: -sum(counter[one] for counter in found)):
+    for chosen in sorted(set().union(*found), key=lambda one: (-sum(counter[one] for counter in found), str(one))):
         named = dict(chosen)
         smooth = f"smoothing {named['smoothing']} × {named['smoothing_steps']}" if named["smoothing"] else ""
         links = f"links {named['links']}" if named["links"] else ""

@@ -230,6 +230,7 @@ def test_a_damaged_cell_is_set_aside_and_runs_again(tmp_path: Path, unbroken: tu
         content[-20] ^= 8  # in the footer
     else:
         content = bytearray(b"hello")
+    store.cells.mkdir()
     store.path(cell).write_bytes(content)
     with pytest.warns(GraphfclWarning, match="set aside"):
         assert run_grid(grid, tmp_path, jobs=1, start_method=WARM).done == 1

@@ -31,33 +31,38 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     kept = [one("teen", seed, value) for seed, value in enumerate(BEFORE)]
     old = [one("cec", seed, value) for seed, value in enumerate(BEFORE)] + [one("gpn", 0, 0.4)]
     new_code = {**template["versions"], "code": "other"}
-    new = [one("cec", seed, value, versions=new_code) for seed, value in enumerate(AFTER)]
+    new = [one("cec", seed, value) for seed, value in enumerate(AFTER)]
+    kept_after = [(cell, {**result, "versions": new_code}) for cell, result in kept]
     settings = {**template["settings"], "epochs_more": 3}
     old += [one("icarl", 0, 0.3)]
     new += [one("icarl", 0, 0.3, settings=settings), one("icarl", 1, 0.6, settings=settings)]
     old += [one("tap", 0, 0.3)]
     new += [one("tap", 0, 0.35, stream="drawn by other rules")]
-    for name, cells in (("before", old), ("after", new)):
-        store(place / name, "table2", "table2", kept + cells)
+    new = [(cell, {**result, "versions": new_code}) for cell, result in new]
+    store(place / "before", "table2", "table2", kept + old)
+    store(place / "after", "table2", "table2", kept_after + new)
     return place / "before", place / "after"
 
 
 def test_what_differs_is_listed_with_its_test(folders: tuple[Path, Path]) -> None:
-    rows = {each.row: each for each in folder_differences(*folders)}
+    found = folder_differences(*folders)
+    rows = {each.row: each for each in found.rows}
+    assert found.code is not None
+    assert found.code[1].endswith("hash other")
+    assert found.machine is None
     assert rows["teen"].same
-    found = rows["cec"].difference
-    assert found is not None
+    test = rows["cec"].difference
+    assert test is not None
     _, interval, p_value = corrected_test([100 * a for a in AFTER], [100 * b for b in BEFORE], 0.5)
-    assert found.mean == pytest.approx(3.2)
-    assert (found.interval, found.p_value) == (pytest.approx(interval), pytest.approx(p_value))
-    assert "code" in " ".join(rows["cec"].notes)
-    assert rows["gpn"].notes == ("only in the first folder (1 seed)",)
+    assert test.mean == pytest.approx(3.2)
+    assert (test.interval, test.p_value) == (pytest.approx(interval), pytest.approx(p_value))
+    assert rows["gpn"].notes == ("only before (1 seed)",)
     assert (rows["gpn"].before, rows["gpn"].after, rows["gpn"].difference) == (pytest.approx(40), None, None)
     assert rows["icarl"].difference is not None
     assert rows["icarl"].difference.mean == 0
     assert not rows["icarl"].same
     assert "setting epochs_more None → 3" in rows["icarl"].notes
-    assert any("1 seed of the second folder" in note for note in rows["icarl"].notes)
+    assert any("1 seed only after" in note for note in rows["icarl"].notes)
     assert rows["tap"].difference is None, "another stream is another experiment"
 
 
@@ -68,11 +73,15 @@ def test_the_command_prints_what_differs(folders: tuple[Path, Path]) -> None:
     assert "+3.20" in done.out
     assert "rows that are the same in both: 1" in done.out
     assert not list(after.glob("report.html")), "it writes nothing"
-    listed = json.loads(graphfcl_inside("report", after, "--against", before, "--json").out)["differences"]
+    listed = json.loads(graphfcl_inside("report", after, "--against", before, "--json").out)["rows"]
     assert [each["row"] for each in listed if each["same"]] == ["teen"]
+    assert {each["row"]: each["difference"] for each in listed}["cec"] == pytest.approx(3.2)
+    same = graphfcl_inside("report", after, "--against", after)
+    assert "No row differs." in same.out
     refused = graphfcl_inside("report", after, "--against", before / "none")
     assert refused.code == 2
     assert "holds no grid" in refused.err
+    assert not (before / "none").exists(), "reading makes no folder"
     assert graphfcl_inside("report", after, "--against", before, "--out", after / "x").code == 2
 
 

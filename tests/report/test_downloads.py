@@ -105,6 +105,7 @@ def test_a_saved_picture_stands_alone_and_is_light(browser: Any, folder: Path, t
         assert "color(" not in text
         strokes = set(re.findall(r'fill="(rgb[^"]*)"', text))
         assert "rgb(27, 39, 51)" in strokes, "names are dark on light ground"
+        assert root.get("aria-label", "").startswith("here, 1-way 5-shot"), "a saved picture says what it is of"
     assert browser.execute_script("return document.documentElement.className") == ""
 
 

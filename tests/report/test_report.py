@@ -198,7 +198,13 @@ def test_it_opens_without_errors_at_phone_and_desk_width(browser: Any, folder: P
         across = browser.execute_script("return document.documentElement.scrollWidth")
         assert across <= width, f"something sticks out of the page at {tab.text}"
     assert browser.get_log("browser") == []
-    for wanted in ("Curves", "By method, and what is lost", "Session by session", "Datasets", "How to repeat it"):
+    for wanted in (
+        "Curves",
+        "Results by method: accuracy, PD and RPD",
+        "Accuracy on the classes of each session",
+        "Datasets",
+        "How to repeat it",
+    ):
         assert wanted in headings
     assert "Settings" in headings
     assert any(heading.startswith("Embedding") for heading in headings)

@@ -158,8 +158,8 @@ def test_tables_show_the_corrected_test(tmp_path: Path, template: dict[str, Any]
     assert rows["joint†"][-3:-1] == [f"{mean:+.2f} ± {half_width:.2f}", ""], "shown, but not tested"
     assert rows["hag-meta"][-3:-1] == ["", ""]
     assert "Nadeau and Bengio" in notes
-    assert f"n_test/n_train of the streams ({ratio:.2f} in the mean)" in notes
-    assert "p, Holm: family of the headline, hag-meta against each other row of this dataset" in notes
+    assert f"n_test/n_train of the streams (mean {ratio:.2f})" in notes
+    assert "p, Holm: corrected over the comparisons of hag-meta with every other row of this dataset" in notes
     assert "too few seeds" not in notes
     assert rf"n\_test/n\_train of the streams ({ratio:.2f} in the mean)" in (tmp_path / "tables.tex").read_text()
 
@@ -356,5 +356,5 @@ def test_another_form_of_a_method_takes_no_part(tmp_path: Path, template: dict[s
         rows = {row[0].strip("*"): row for row in actual}
         shown = rows["cec, wider" + mark]
         assert (shown[-2] == "") == bool(mark), "tested only where it is a row like any other"
-        assert ("§ another form" in notes) == bool(mark)
+        assert ("§ a variant" in notes) == bool(mark)
         assert (rows["gpn"][-2] == alone["gpn"][-2]) == bool(mark), "Holm corrects for the rows that are tested"

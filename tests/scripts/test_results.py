@@ -1,6 +1,8 @@
 """The script that computes the stored results: its grids exist, and it installs only seeds that are complete."""
 
 import json
+import re
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -35,6 +37,27 @@ def test_every_grid_is_one_that_bench_runs(name: str, tmp_path: Path, monkeypatc
     assert len({cell.seed for cell in grid.cells}) in (1, 3, 5, 10)
 
 
+def test_the_command_of_the_readme_is_understood(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = (results.ROOT / "results" / "README.md").read_text()
+    found = re.search(r"python -m scripts\.results ([^#\n]*)", text)
+    assert found is not None
+    commands: list[list[str]] = []
+
+    def note(command: list[str], **_: Any) -> subprocess.CompletedProcess[str]:
+        commands.append(command)
+        return subprocess.CompletedProcess(command, 1 if "table3" in command else 0)
+
+    monkeypatch.setattr(results.subprocess, "run", note)
+    monkeypatch.setattr(results, "install", lambda *_: 0)
+    assert results.main(found[1].split()) == 1, "one grid has failed, and the others have run"
+    assert len(commands) == len(results.GRIDS)
+    assert commands[0][-6:] == ["--device", "cuda", "--jobs", "15", "--out", "runs/results"]
+    with pytest.raises(SystemExit):
+        results.main(["table22"])
+    assert results.main(["sweep", "--jobs", "2"]) == 0
+    assert commands[-1][4] == "sweep"
+
+
 def test_only_complete_seeds_of_a_graph_are_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(results, "dataset_rows", lambda names, _: [(name, *range(10)) for name in names])
     template = stored_result(tmp_path / "template")
@@ -57,3 +80,10 @@ def test_only_complete_seeds_of_a_graph_are_installed(tmp_path: Path, monkeypatc
     assert {path.name for path in target.iterdir()} >= {"report.html", "tables.md", "table1.json", "grids"}
     assert "command" in json.loads((target / "grids" / "table2.json").read_text())
     assert CellStore(runs).done(cells[0][0]), "the runs stay as they are"
+    other = tmp_path / "other"
+    store(other, "sweep", "sweep", [(Cell(GRAPH, "cec", 0, rules=RULES), template)])
+    assert results.install(other, target) == 7, "grids that were not run stay"
+    store(other, "table2", "table2", cells[:2])
+    with pytest.raises(SystemExit, match="has 6 cells of table2"):
+        results.install(other, target)
+    assert len(collect(target).blocks) == 3

@@ -158,21 +158,25 @@ def write_report(
     if against is None:
         return _report(folder, out)
     if out is not None:
-        raise InputError("--against prints a comparison and writes no file: leave --out out.")
-    found = report.folder_differences(against, folder)
-    table = report.difference_table(found, against, folder)
+        raise InputError("--against prints a comparison and writes no file: omit --out.")
+    differences = report.folder_differences(against, folder)
+    table = differences.table()
 
     def show() -> None:
-        print_table(table.columns, table.rows, numbers=table.columns[3:8])
+        say(table.title)
+        if table.rows:
+            print_table(table.columns, table.rows, numbers=table.columns[3:8])
+        else:
+            say("No row differs.")
         for note in table.notes:
             say(note)
 
-    values = [dict(zip(table.columns, each.cells(), strict=True)) | {"same": each.same} for each in found]
-    return Answer({"differences": values}, show)
+    rows = [row.values() for row in differences.rows]
+    return Answer({"code": differences.code, "machine": differences.machine, "rows": rows}, show)
 
 
 def _report(folder: Path, out: Path | None = None) -> Answer:
-    opts.refuse_file(folder if out is None else out, "--out")
+    opts.refuse_file(out, "--out")
     files = [str(path) for path in report.write_page(folder, out)]
 
     def show() -> None:

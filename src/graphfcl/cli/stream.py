@@ -1,5 +1,6 @@
 """``graphfcl stream``."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,6 +14,11 @@ from graphfcl.defaults import MODEL_METHOD
 from graphfcl.errors import InputError
 from graphfcl.runtime.resources import Resources
 
+SAVERS: dict[str, Callable[["streams.Stream", Path], None]] = {  # ending of the file → function that writes it
+    ".json": lambda stream, path: streams.save_stream(stream, path),
+    ".npz": lambda stream, path: streams.save_arrays(stream, path),
+}
+
 
 @answers
 def show_stream(
@@ -23,7 +29,7 @@ def show_stream(
     out: Annotated[
         Path | None, option("Save the stream to this file: .json, or .npz with the graph, for other code.")
     ] = None,
-    saved: Annotated[Path | None, option("Show a saved stream instead of drawing one.", flag="--from")] = None,
+    saved: Annotated[Path | None, option("Show a saved stream (.json) instead of drawing one.", flag="--from")] = None,
     verify: Annotated[bool, option("Check against the benchmark's streams (default: all).", flag="--verify")] = False,
     data_dir: DataDir = None,
 ) -> Answer:
@@ -34,13 +40,15 @@ def show_stream(
         return _verify([graph] if graph else None, data_dir)
     name = needed_graph(graph)
     refuse_file(out, "--out", is_folder=False)
+    if out is not None and out.suffix.lower() not in SAVERS:
+        raise InputError(f"--out is {str(out)!r}; its name must end in .json or .npz.")
     loaded, default = _graph_of(name, data_dir)
     say_notes(loaded)
     stream = drawn_or_saved(loaded, default, seed, rules, saved, "--from")
     if verify:
         return _verify_saved(stream, name)
     if out is not None:
-        (streams.save_arrays if out.suffix == ".npz" else streams.save_stream)(stream, out)
+        SAVERS[out.suffix.lower()](stream, out)
 
     def show() -> None:
         _print_schedule(stream)

@@ -33,9 +33,6 @@ class CellStore:
     def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder)
         self.cells, self.notes = self.folder / "cells", self.folder / "state"
-        with usable(folder):
-            self.cells.mkdir(parents=True, exist_ok=True)
-            self.notes.mkdir(exist_ok=True)
 
     def path(self, cell: Cell) -> Path:
         return self.cells / f"{cell.key}.parquet"
@@ -62,6 +59,8 @@ class CellStore:
     @contextmanager
     def claim(self, cell: Cell) -> Iterator[bool]:
         """Whether this process holds the cell while the context lasts; a claim is released when its process ends."""
+        with usable(self.folder):
+            make_folder(self.notes)
         with file_lock(self.note(cell, "lock"), wait=0) as ours:
             yield ours
 

@@ -15,8 +15,8 @@ from graphfcl.report.comparison import (
     paper_tables as paper_tables,
 )
 from graphfcl.report.differences import (
+    FolderDifference as FolderDifference,
     RowDifference as RowDifference,
-    difference_table as difference_table,
     folder_differences as folder_differences,
 )
 from graphfcl.report.figures import (

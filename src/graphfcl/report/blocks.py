@@ -46,6 +46,15 @@ def labels_text(protocol: dict[str, Any]) -> str:
     return "all" if protocol.get("pool_as_supports") else str(protocol["shot"])
 
 
+def machines_of(rows: "Iterable[Row]") -> list[str]:
+    """The kinds of machines that computed the results of rows: GPU or processor, and threads."""
+    versions = (result["versions"] for row in rows for result in row.results.values())
+    kinds = (
+        f"{each.get('gpu') or each.get('machine', 'unknown')}, {each.get('threads', '?')} threads" for each in versions
+    )
+    return list(dict.fromkeys(kinds))
+
+
 def codes_of(rows: "Iterable[Row]") -> dict[str, list[str]]:
     """The code that computed the results of rows, by its first commit and its hash → names of these rows."""
     titles: dict[str | None, str] = {}
@@ -125,9 +134,12 @@ class Row:
         return [result["total_seconds"] + _earlier_seconds(result) for result in self.results.values()]
 
     def training_seconds(self) -> dict[int, float]:
-        """Seed → time to learn all sessions, pre-training and validation included and predictions not."""
+        """Seed → time to learn all sessions, pre-training and validation included and predictions not.
+
+        At least a millisecond, so that it has a place on a logarithmic axis.
+        """
         return {
-            seed: sum(session["seconds"] for session in result["sessions"]) + _earlier_seconds(result)
+            seed: max(sum(session["seconds"] for session in result["sessions"]) + _earlier_seconds(result), 1e-3)
             for seed, result in self.results.items()
         }
 
@@ -377,12 +389,13 @@ def collect(folder: str | Path) -> Findings:
                 faults = tuple((cell.row, cell.seed, error) for cell, error in failed)
                 shown = (grid, result["dataset"], result["protocol"], rows, faults)
                 blocks.append(Block(*shown, missing=len(errors) - len(failed), dataset_path=first.dataset))
-    told_apart = tuple(_told_apart(blocks))
-    return Findings(Path(folder), tuple(grids), told_apart, tuple(failures))
+    titled = tuple(_with_unique_titles(blocks))
+    return Findings(Path(folder), tuple(grids), titled, tuple(failures))
 
 
-def _told_apart(blocks: Sequence[Block]) -> list[Block]:
-    """The blocks, no two of a grid with the same title: graphs of one name get their path, others what differs."""
+def _with_unique_titles(blocks: Sequence[Block]) -> list[Block]:
+    """The blocks, no two of a grid with the same title: graphs with the same name get their path, others the rules
+    that differ."""
     paths: dict[str, set[str]] = {}
     for block in blocks:
         paths.setdefault(block.dataset, set()).add(block.dataset_path)

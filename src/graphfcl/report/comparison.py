@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from graphfcl.metrics import FEWEST_SEEDS, SessionMetric, StreamMetric, session_metrics, stream_metrics
-from graphfcl.report.blocks import CONTROL, FORM, ORACLE, POOL, QUERIES, Block, Row, codes_of
+from graphfcl.report.blocks import CONTROL, FORM, ORACLE, POOL, QUERIES, Block, Row, codes_of, machines_of
+from graphfcl.report.table import two_digits
 
 PRINTED_RULES = {"amazon-clothing": (3, 5), "dblp": (5, 5), "reddit": (2, 3)}  # N and K of Table 2
 PRINTED_SESSIONS = 10  # 0 to 9
@@ -54,7 +55,7 @@ NOTES = {
     QUERIES: "trained on query labels (protocol `paper`): takes no part in comparisons with rows that are not",
     ORACLE: "needs an oracle, which knows the class of unlabelled nodes: takes no part in comparisons",
     CONTROL: "a control, which measures what the protocol gives away: takes no part in comparisons",
-    FORM: "another form of a method that has a row of its own: takes no part in comparisons",
+    FORM: "a variant of a method that also has its own row: takes no part in comparisons",
 }
 
 TOO_FEW = "too few seeds"
@@ -65,13 +66,13 @@ def about_test(block: Block) -> str:
     ratio = float(np.mean(list(block.ratios.values())))
     return (
         "differences: corrected resampled t-test of Nadeau and Bengio over the shared seeds, two-sided, with "
-        f"n_test/n_train of the streams ({ratio:.2f} in the mean); ± is its 95 % interval"
+        f"n_test/n_train of the streams (mean {ratio:.2f}); ± is its 95 % interval"
     )
 
 
 def family_text(block: Block) -> str:
     """Which comparisons the p-values of the result table are corrected for."""
-    return f"p, Holm: family of the headline, {block.reference.name} against each other row of this dataset"
+    return f"p, Holm: corrected over the comparisons of {block.reference.name} with every other row of this dataset"
 
 
 def marked_name(row: Row) -> str:
@@ -96,8 +97,8 @@ def compared_texts(block: Block, row: Row) -> tuple[str, str, str]:
     difference = comparison.difference
     interval = "" if difference.interval is None else f" ± {difference.interval:.2f}"
     return (
-        "/".join("" if value is None else f"{value:+.2f}" for value in improvements),
-        f"{difference.mean:+.2f}{interval}",
+        "/".join("" if value is None else two_digits(value, sign=True) for value in improvements),
+        f"{two_digits(difference.mean, sign=True)}{interval}",
         p_value if comparison.adjusted is None else p_figure(comparison.adjusted),
     )
 
@@ -111,6 +112,12 @@ def code_notes(rows: Iterable[Row]) -> list[str]:
     codes = codes_of(rows)
     parts = [f"{code} ({', '.join(names)})" for code, names in codes.items()]
     return [f"computed by different code: {'; '.join(parts)}"] if len(codes) > 1 else []
+
+
+def machine_notes(rows: Iterable[Row]) -> list[str]:
+    """On which machines rows were computed, where there were several: their times do not compare."""
+    machines = machines_of(rows)
+    return [f"computed on different machines: {'; '.join(machines)}"] if len(machines) > 1 else []
 
 
 def notes(block: Block) -> tuple[str, ...]:
@@ -129,7 +136,7 @@ def notes(block: Block) -> tuple[str, ...]:
     else:
         lines.append(f"no {fair} is ahead of every other with each raw p < 0.05, so none is bold")
     lines += code_notes(block.rows)
-    lines += [f"failed: {row}, seed {seed}: {error}" for row, seed, error in block.failures]
+    lines += [f"failed: {row}, seed {seed}: {' '.join(error.split())}" for row, seed, error in block.failures]
     if block.missing:
         lines.append(f"cells that have not run yet: {block.missing}")
     return tuple(lines)

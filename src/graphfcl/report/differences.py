@@ -1,5 +1,6 @@
 """What differs between the results of two folders, for instance before and after a change of the code."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -7,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from graphfcl.errors import InputError
 from graphfcl.metrics import PairedDifference, paired_difference
-from graphfcl.report.blocks import Block, Findings, Row, codes_of, collect
+from graphfcl.report.blocks import Block, Findings, Row, codes_of, collect, machines_of
 from graphfcl.report.comparison import p_figure
-from graphfcl.report.table import Table
+from graphfcl.report.table import Table, two_digits
 
 COLUMNS = ("grid", "dataset and protocol", "row", "seeds", "before", "after", "difference", "p", "notes")
 
@@ -20,8 +22,9 @@ class RowDifference:
     """A row of two folders, on the average over sessions in %, over the seeds whose runs had the same stream.
 
     grid, block, row: the grid's name, the title of the block, the row's name.
-    before, after: means; None where one folder has no such row. difference: after − before; None likewise, or where no
-    stream is the same. notes: what else differs. identical: whether every seed has the same figure in both.
+    before, after: means; None where one folder has no such row.
+    difference: after − before; None where a folder has no such row, or no stream is the same.
+    notes: what else differs. identical: whether every seed has the same figure in both.
     """
 
     grid: str
@@ -38,65 +41,114 @@ class RowDifference:
         """Whether nothing differs."""
         return self.identical and not self.notes
 
+    def values(self) -> dict[str, Any]:
+        """As plain values."""
+        test = self.difference
+        return {
+            "grid": self.grid,
+            "block": self.block,
+            "row": self.row,
+            "seeds": test.count if test else 0,
+            "before": self.before,
+            "after": self.after,
+            "difference": test.mean if test else None,
+            "interval": test.interval if test else None,
+            "p_value": test.p_value if test else None,
+            "notes": list(self.notes),
+            "same": self.same,
+        }
+
     def cells(self) -> tuple[str, ...]:
         """The texts of its line."""
-        found = self.difference
-        change = "" if found is None else f"{found.mean:+.2f}"
-        change += "" if found is None or found.interval is None else f" ± {found.interval:.2f}"
+        test = self.difference
+        change = "" if test is None else two_digits(test.mean, sign=True)
+        change += "" if test is None or test.interval is None else f" ± {test.interval:.2f}"
         return (
             self.grid,
             self.block,
             self.row,
-            str(found.count if found else 0),
-            *("" if value is None else f"{value:.2f}" for value in (self.before, self.after)),
+            str(test.count if test else 0),
+            *("" if value is None else two_digits(value) for value in (self.before, self.after)),
             change,
-            "" if found is None or found.p_value is None else p_figure(found.p_value),
+            "" if test is None or test.p_value is None else p_figure(test.p_value),
             "; ".join(self.notes),
         )
 
 
-def folder_differences(before: str | Path, after: str | Path) -> list[RowDifference]:
-    """All rows of both folders, in the order of the second; what only the first has comes last."""
-    old, new = _rows(collect(before)), _rows(collect(after))
-    return [_difference(place, old.get(place), new.get(place)) for place in dict.fromkeys([*new, *old])]
+@dataclass(frozen=True)
+class FolderDifference:
+    """The rows of two folders, in the order of the second; what only the first has comes last.
+
+    code, machine: of before and after, where they differ.
+    """
+
+    before: str
+    after: str
+    rows: tuple[RowDifference, ...]
+    code: tuple[str, str] | None
+    machine: tuple[str, str] | None
+
+    def table(self) -> Table:
+        """One line per row that differs."""
+        changed = [row for row in self.rows if not row.same]
+        notes = [
+            "average over sessions (%) over the seeds with the same stream; difference: after minus before, with the "
+            "95 % interval and the raw p-value of the corrected resampled t-test",
+            f"rows that are the same in both: {len(self.rows) - len(changed)}",
+        ]
+        notes += [f"code: {self.code[0]} before, {self.code[1]} after"] if self.code else []
+        notes += [f"machine: {self.machine[0]} before, {self.machine[1]} after"] if self.machine else []
+        title = f"before: {self.before}; after: {self.after}"
+        return Table(title, COLUMNS, tuple(row.cells() for row in changed), notes=tuple(notes))
 
 
-def difference_table(differences: list[RowDifference], before: str | Path, after: str | Path) -> Table:
-    """One line a row that is not the same in both."""
-    changed = [each for each in differences if not each.same]
-    about = (
-        "average over sessions (%) over the seeds whose streams are the same; difference: after minus before, with the "
-        "95 % interval and the raw p-value of the corrected resampled t-test",
-        f"rows that are the same in both: {len(differences) - len(changed)}",
-    )
-    return Table(f"{after} against {before}", COLUMNS, tuple(each.cells() for each in changed), notes=about)
+Place = tuple[str, str, str, str]  # grid, path of the dataset, protocol as JSON, row
 
 
-Place = tuple[str, str, str]  # grid, title of the block, row
+def folder_differences(before: str | Path, after: str | Path) -> FolderDifference:
+    """Compare two folders of results of the same protocol version."""
+    first, second = collect(before), collect(after)
+    versions = [{block.version_text for block in findings.blocks} for findings in (first, second)]
+    if all(versions) and versions[0] != versions[1]:
+        said = [" and ".join(sorted(each)) for each in versions]
+        raise InputError(f"{before} is of {said[0]}, {after} of {said[1]}: results of two versions are not comparable.")
+    old, new = _rows(first), _rows(second)
+    rows = tuple(_difference(place, old.get(place), new.get(place)) for place in dict.fromkeys([*new, *old]))
+    every = [[row for _, row in found.values()] for found in (old, new)]
+    codes = [" and ".join(codes_of(each)) for each in every]
+    machines = [" and ".join(machines_of(each)) for each in every]
+    return FolderDifference(str(before), str(after), rows, _apart(codes), _apart(machines))
+
+
+def _apart(texts: list[str]) -> tuple[str, str] | None:
+    return None if texts[0] == texts[1] else (texts[0], texts[1])
 
 
 def _rows(findings: Findings) -> dict[Place, tuple[Block, Row]]:
-    return {(block.grid.name, block.title, row.name): (block, row) for block in findings.blocks for row in block.rows}
+    return {
+        (block.grid.name, block.dataset_path, json.dumps(block.protocol, sort_keys=True), row.name): (block, row)
+        for block in findings.blocks
+        for row in block.rows
+    }
 
 
 def _difference(place: Place, old: tuple[Block, Row] | None, new: tuple[Block, Row] | None) -> RowDifference:
-    grid, title, name = place
+    grid, name = place[0], place[-1]
     if old is None or new is None:
-        ((_, row),) = [each for each in (old, new) if each is not None]
-        where = "first" if new is None else "second"
+        ((block, row),) = [each for each in (old, new) if each is not None]
         before, after = (None if each is None else _mean(each[1]) for each in (old, new))
-        alone = (f"only in the {where} folder ({_seeds(len(row.results))})",)
-        return RowDifference(grid, title, name, before, after, None, alone)
+        alone = (f"only {'before' if new is None else 'after'} ({_seeds(len(row.results))})",)
+        return RowDifference(grid, block.title, name, before, after, None, alone)
     (_, first), (block, second) = old, new
     same = [seed for seed in first.results if seed in second.results and _stream(first, seed) == _stream(second, seed)]
-    notes = _notes(first, second, len(same))
+    notes = _notes(first, second, same)
     if not same:
-        return RowDifference(grid, title, name, _mean(first), _mean(second), None, notes)
+        return RowDifference(grid, block.title, name, _mean(first), _mean(second), None, notes)
     theirs, ours = ([row.values("average")[seed] for seed in same] for row in (first, second))
     ratio = float(np.mean([block.ratios[seed] for seed in same]))
-    difference = paired_difference(ours, theirs, ratio)
     means = (float(np.mean(theirs)), float(np.mean(ours)))
-    return RowDifference(grid, title, name, *means, difference, notes, identical=ours == theirs)
+    test = paired_difference(ours, theirs, ratio)
+    return RowDifference(grid, block.title, name, *means, test, notes, identical=ours == theirs)
 
 
 def _seeds(count: int) -> str:
@@ -111,22 +163,20 @@ def _stream(row: Row, seed: int) -> str:
     return str(row.results[seed].get("stream"))
 
 
-def _notes(first: Row, second: Row, same: int) -> tuple[str, ...]:
-    """Seeds that are left out, and other settings, code or device."""
+def _notes(first: Row, second: Row, same: list[int]) -> tuple[str, ...]:
+    """Seeds that are left out, and settings and choices that differ on the others."""
     lines = []
-    for row, which in ((first, "first"), (second, "second")):
-        if len(row.results) > same:
-            lines.append(
-                f"{_seeds(len(row.results) - same)} of the {which} folder without the same stream in the other"
-            )
+    for row, when in ((first, "before"), (second, "after")):
+        if len(row.results) > len(same):
+            lines.append(f"{_seeds(len(row.results) - len(same))} only {when}, or with another stream")
     old, new = (next(iter(row.results.values())) for row in (first, second))
     lines += [f"setting {text}" for text in _changes(old["settings"], new["settings"])]
-    lines += [f"chosen {text}" for text in _changes({"": first.chosen()}, {"": second.chosen()})]
-    codes = [" and ".join(codes_of([row])) for row in (first, second)]
-    lines += [f"code {codes[0]} → {codes[1]}"] if codes[0] != codes[1] else []
+    for seed in same:
+        changes = _changes(first.results[seed]["chosen"], second.results[seed]["chosen"])
+        lines += [f"seed {seed} chose {text}" for text in changes]
     return tuple(lines)
 
 
 def _changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
     differ = [name for name in dict.fromkeys([*old, *new]) if old.get(name) != new.get(name)]
-    return [f"{name} {old.get(name)} → {new.get(name)}".strip() for name in differ]
+    return [f"{name} {old.get(name)} → {new.get(name)}" for name in differ]

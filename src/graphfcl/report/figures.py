@@ -8,6 +8,7 @@ Each other row takes a slot that follows from its name.
 
 import hashlib
 import json
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.resources import files
@@ -94,15 +95,20 @@ def curves_figure(blocks: Sequence[Block], path: str | Path, styles: Mapping[str
         for row in shown:
             _draw_row(panel, row, styles[row.name])
         label_ends(panel, [(row.name, numbers[-1], float(row.sessions().mean(axis=0)[-1])) for row in shown], styles)
-        alone = sum(other.dataset == block.dataset for other in blocks) == 1
-        title = f"{block.dataset}, {block.version_text}" if alone else block.title
-        panel.set_title(title, fontsize=10 if alone else 7)
+        title_panel(panel, block, blocks)
         panel.set_xlabel("session")
         panel.set_xticks(numbers[:: max(1, numbers.size // 7)])
         percent_axis(panel)
     panels[0].set_ylabel("balanced accuracy (%)")
     add_legend(panels, len(blocks), last=others)
     save_figure(figure, path)
+
+
+def title_panel(panel: Any, block: Block, blocks: Sequence[Block]) -> None:
+    """The dataset and the protocol version; the whole title where another block is of the same dataset."""
+    alone = sum(other.dataset == block.dataset for other in blocks) == 1
+    title = f"{block.dataset}, {block.version_text}" if alone else block.title
+    panel.set_title(textwrap.fill(title, 46), fontsize=10 if alone and len(title) < 46 else 7)
 
 
 def panels_with_legend(count: int) -> tuple[Any, list[Any]]:

@@ -12,8 +12,8 @@ import numpy as np
 from graphfcl.experiments import Grid
 from graphfcl.metrics import FEWEST_SEEDS, SessionMetric
 from graphfcl.report.active import active_data, active_figure
-from graphfcl.report.blocks import Block, Findings, Row, by_strength, collect, prominent
-from graphfcl.report.comparison import MARKS, further_metrics, further_titles
+from graphfcl.report.blocks import Block, Findings, Row, collect, prominent
+from graphfcl.report.comparison import further_metrics, further_titles
 from graphfcl.report.figures import Style, colour_rules, curves_figure, row_styles
 from graphfcl.report.shots import MEASURES, PICTURES, shot_curves, shots_figure
 from graphfcl.report.table import LATEX, latex, markdown, plain_summary
@@ -136,10 +136,8 @@ def page_data(findings: Findings) -> dict[str, Any]:
     datasets = read_dataset_table(findings.folder)
     return {
         "about": _about(findings),
-        "marks": MARKS,
         "latex": LATEX,
         "styles": {name: {"slot": style.slot, "mark": style.mark} for name, style in styles_of(findings).items()},
-        "names": by_strength(tables),
         "bright": {grid.name: prominent([b for b in tables if b.grid is grid]) for grid in findings.grids},
         "blocks": [_block(block, findings) | places.get(block, {}) for block in tables],
         "overviews": [_overview(group, findings) if len(group) > 1 else None for group in groups],
@@ -176,10 +174,11 @@ def _about(findings: Findings) -> str:
     datasets = sorted({block.dataset for block in findings.blocks})
     version = ", ".join(dict.fromkeys(block.version_text for block in findings.blocks))
     return (
-        f"{', '.join(datasets)}; {len(seeds)} seeds; {version}. "
+        f"{', '.join(datasets)}; {len(seeds)} seed{'s' * (len(seeds) != 1)}; {version}. "
         "Balanced accuracy (mean recall over all classes seen) on all test nodes, mean over seeds ± Student's 95 % "
         f"interval; differences are paired by seed and, from {FEWEST_SEEDS} seeds on, tested with the corrected "
-        "resampled t-test with n_test/n_train of the streams; p-values are Holm's in the family that a table names."
+        "resampled t-test with n_test/n_train of the streams; p-values are Holm-corrected in the family that a table "
+        "names."
     )
 
 
@@ -212,7 +211,6 @@ def _block(block: Block, findings: Findings) -> dict[str, Any]:
         "title": block.title,
         "dataset": block.dataset,
         "protocol": protocol["name"],
-        "track": protocol["track"],
         "version": block.version_text,
         "metrics": [{"name": name, "title": title, "low": less_is_better(name)} for name, title in metrics],
         "rows": [_row(block, row) for row in block.rows],

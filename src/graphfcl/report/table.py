@@ -19,6 +19,8 @@ LATEX |= {
     "‡": r"$\ddagger$",
     "§": r"\S{}",
     "<": "$<$",
+    ">": "$>$",
+    "|": r"\textbar{}",
     "~": r"\textasciitilde{}",
 }
 LATEX |= {"\\": r"\textbackslash{}", "^": r"\textasciicircum{}", "`": ""}
@@ -30,7 +32,7 @@ class Table:
 
     bold: (row, column) of cells to print bold.
     names: name of each row without its marks, where rows are methods.
-    below: how many rows at the end are no results of ours; sorting leaves them there.
+    below: number of rows at the end with published results; sorting leaves them there.
     low: columns in which small figures are good.
     """
 
@@ -66,7 +68,13 @@ def figure(seeds: SeedSummary | None) -> str:
     """Mean ± half the interval; empty where there is no figure."""
     if seeds is None:
         return ""
-    return f"{seeds.mean:.2f}" if seeds.interval is None else f"{seeds.mean:.2f} ± {seeds.interval:.2f}"
+    return two_digits(seeds.mean) if seeds.interval is None else f"{two_digits(seeds.mean)} ± {seeds.interval:.2f}"
+
+
+def two_digits(value: float, *, sign: bool = False) -> str:
+    """Two digits after the point; zero never has a minus."""
+    text = f"{value:+.2f}" if sign else f"{value:.2f}"
+    return text.replace("-0.00", "+0.00" if sign else "0.00") if float(text) == 0 else text
 
 
 def plain_summary(seeds: SeedSummary | None) -> dict[str, float | None] | None:
@@ -75,9 +83,14 @@ def plain_summary(seeds: SeedSummary | None) -> dict[str, float | None] | None:
 
 
 def markdown(table: Table) -> str:
-    lines = [f"### {table.title}", "", f"| {' | '.join(table.columns)} |", f"|{'---|' * len(table.columns)}"]
+    def escape(text: str) -> str:
+        return text.replace("|", r"\|").replace("*", r"\*")
+
+    head = " | ".join(map(escape, table.columns))
+    lines = [f"### {table.title}", "", f"| {head} |", f"|{'---|' * len(table.columns)}"]
     for number, row in enumerate(table.rows):
-        cells = [f"**{cell}**" if (number, place) in table.bold and cell else cell for place, cell in enumerate(row)]
+        cells = [escape(cell) for cell in row]
+        cells = [f"**{c}**" if (number, place) in table.bold and c else c for place, c in enumerate(cells)]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join([*lines, "", *(f"{note}  " for note in table.notes), ""])
 

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from graphfcl.datasets import all_datasets, data_folder, load_dataset
+from graphfcl.errors import InputError
 from graphfcl.report.table import Table
 from graphfcl.runtime.files import write_bytes
 from graphfcl.stream import make_stream
@@ -27,7 +28,7 @@ TITLE = "Table 1: the datasets, their classes and the protocol they are used und
 
 
 def dataset_rows(names: list[str], data_dir: Path | None) -> list[tuple[Any, ...]]:
-    """One row per dataset; without names, all whose files are there and that are no made-up graphs."""
+    """One row per dataset; without names, all whose files are there and that are not synthetic."""
     folder = data_folder(data_dir)
     chosen = names or [
         d.name for d in all_datasets() if not d.missing_files(folder) and not d.name.startswith("synthetic")
@@ -58,6 +59,9 @@ def read_dataset_table(folder: str | Path) -> Table | None:
     path = Path(folder) / FILE
     if not path.exists():
         return None
-    stored = json.loads(path.read_text())
-    rows = tuple(tuple(f"{v:,}" if isinstance(v, int) else v for v in row) for row in stored["rows"])
-    return Table(TITLE, tuple(stored["columns"]), rows)
+    try:
+        stored = json.loads(path.read_bytes())
+        rows = tuple(tuple(f"{v:,}" if isinstance(v, int) else str(v) for v in row) for row in stored["rows"])
+        return Table(TITLE, tuple(map(str, stored["columns"])), rows)
+    except (ValueError, KeyError, TypeError) as error:
+        raise InputError(f"{path} is damaged: delete it and run `graphfcl bench table1` again.") from error

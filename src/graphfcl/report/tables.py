@@ -9,11 +9,13 @@ import numpy as np
 
 from graphfcl.metrics import SeedSummary, active_metrics
 from graphfcl.report.active import active_table
-from graphfcl.report.blocks import Block, Findings, kind_text, summary
+from graphfcl.report.blocks import Block, Findings, Row, kind_text
 from graphfcl.report.comparison import (
+    code_notes,
     compared_texts,
     further_metrics,
     further_titles,
+    machine_notes,
     mark_notes,
     marked_name,
     notes,
@@ -22,7 +24,7 @@ from graphfcl.report.comparison import (
 )
 from graphfcl.report.shots import MEASURES, shot_curves
 from graphfcl.report.statistics import Comparison
-from graphfcl.report.table import Table, bold_rows, figure
+from graphfcl.report.table import Table, bold_rows, figure, two_digits
 from graphfcl.report.table1 import read_dataset_table
 
 METRICS = {"average": "average over sessions", "last": "last session", "pd": "PD", "rpd": "RPD"}  # name → title
@@ -113,7 +115,7 @@ def overview_table(blocks: Sequence[Block], metric: str, ranks: Mapping[str, flo
         ("method", "mean over datasets", *titles, *(["average rank"] if ranks else [])),
         tuple(lines),
         frozenset(bold),
-        tuple(mark_notes(rows.values())),
+        (*mark_notes(rows.values()), *code_notes(row for block in blocks for row in block.rows)),
         names=tuple(rows),
         low=low,
     )
@@ -141,8 +143,8 @@ def lead_tables(block: Block) -> list[Table]:
         leads = block.leads(metric)
         if len(leads) > 2:
             rows = tuple((name, *(_lead(others.get(other)) for other in leads)) for name, others in leads.items())
-            columns = ("method", *leads)
-            tables.append(Table(f"{block.title}: {title}", columns, rows, notes=(ABOUT_LEADS,), names=tuple(leads)))
+            about = (ABOUT_LEADS, *code_notes(row for row in block.rows if row.name in leads))
+            tables.append(Table(f"{block.title}: {title}", ("method", *leads), rows, notes=about, names=tuple(leads)))
     return tables
 
 
@@ -152,14 +154,15 @@ def _lead(comparison: Comparison | None) -> str:
         return ""
     difference = comparison.difference
     if difference.interval is None or comparison.adjusted is None:
-        return f"{difference.mean:+.2f} (too few seeds)"
-    return f"{difference.mean:+.2f} ± {difference.interval:.2f} ({p_figure(comparison.adjusted)})"
+        return f"{two_digits(difference.mean, sign=True)} (too few seeds)"
+    lead = f"{two_digits(difference.mean, sign=True)} ± {difference.interval:.2f}"
+    return f"{lead} ({p_figure(comparison.adjusted)})"
 
 
 def further_table(block: Block, titles: Mapping[str, str]) -> Table:
     """Metrics besides the result table's own."""
     rows = tuple((row.name, *(figure(row.summary(name)) for name in titles)) for row in block.rows)
-    about = tuple(f"{metric.title}: {metric.what}" for metric in further_metrics())
+    about = (*(f"{metric.title}: {metric.what}" for metric in further_metrics()), *code_notes(block.rows))
     low = frozenset(title for name, title in titles.items() if less_is_better(name))
     columns = ("method", *titles.values())
     return Table(f"{block.title}: further metrics", columns, rows, notes=about, names=_names(block), low=low)
@@ -179,13 +182,14 @@ def cost_table(block: Block) -> Table:
         seconds = (row.seconds(), list(row.training_seconds().values()))
         rows.append((row.name, *(f"{np.mean(each):.1f}" for each in seconds), *memory, *kept))
     title = f"{block.title}: costs"
-    about = ("means over seeds; bytes are what is kept between sessions, the most over seeds",)
+    about = ("means over seeds; bytes: stored between sessions, maximum over seeds", *code_notes(block.rows))
+    about += tuple(machine_notes(block.rows))
     return Table(title, columns, tuple(rows), notes=about, names=_names(block), low=frozenset(columns[1:]))
 
 
 def choice_table(block: Block) -> Table:
     """What validation sessions chose."""
-    title = f"{block.title}: what validation sessions chose, for each seed in turn"
+    title = f"{block.title}: what validation sessions chose, one value per seed"
     rows = tuple((row.name, row.chosen()) for row in block.rows)
     return Table(title, ("method", "chosen"), rows, names=_names(block))
 
@@ -196,19 +200,19 @@ def _names(block: Block) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Sweep:
-    """One method on one dataset over N and K. averages: (N, K) → average over sessions."""
+    """One method on one dataset over N and K. place: dataset and protocol. rows: (N, K) → the method's row there."""
 
     place: str
     row: str
-    averages: dict[tuple[int, int], SeedSummary]
+    rows: dict[tuple[int, int], Row]
 
     @property
     def ways(self) -> list[int]:
-        return sorted({way for way, _ in self.averages})
+        return sorted({way for way, _ in self.rows})
 
     @property
     def shots(self) -> list[int]:
-        return sorted({shot for _, shot in self.averages})
+        return sorted({shot for _, shot in self.rows})
 
     @property
     def title(self) -> str:
@@ -216,26 +220,26 @@ class Sweep:
 
     @property
     def lines(self) -> list[list[SeedSummary | None]]:
-        """For each N the averages of all K; None where there is none."""
-        return [[self.averages.get((way, shot)) for shot in self.shots] for way in self.ways]
+        """For each N the average over sessions at all K; None where there is none."""
+        found = {place: row.summary("average") for place, row in self.rows.items()}
+        return [[found.get((way, shot)) for shot in self.shots] for way in self.ways]
 
 
 def sweeps(blocks: Sequence[Block]) -> list[Sweep]:
     """What the blocks of the parameter study show, for each dataset, protocol, track and row."""
-    averages: dict[tuple[str, str], dict[tuple[int, int], SeedSummary]] = {}
+    rows: dict[tuple[str, str], dict[tuple[int, int], Row]] = {}
     for block in blocks:
         for row in block.rows:
             place = (block.protocol["way"], block.protocol["shot"])
-            averages.setdefault((block.title_with("N-way K-shot"), row.name), {})[place] = summary(
-                row.values("average")
-            )
-    return [Sweep(*place, cells) for place, cells in averages.items()]
+            rows.setdefault((block.title_with("N-way K-shot"), row.name), {})[place] = row
+    return [Sweep(*place, cells) for place, cells in rows.items()]
 
 
 def sweep_table(sweep: Sweep) -> Table:
     """Average accuracy over N (down) and K (across) of one method."""
     rows = tuple((f"{way}-way", *map(figure, line)) for way, line in zip(sweep.ways, sweep.lines, strict=True))
-    return Table(sweep.title, ("", *(f"{shot}-shot" for shot in sweep.shots)), rows)
+    columns = ("", *(f"{shot}-shot" for shot in sweep.shots))
+    return Table(sweep.title, columns, rows, notes=tuple(code_notes(sweep.rows.values())))
 
 
 def all_tables(findings: Findings) -> list[tuple[str, list[Table]]]:

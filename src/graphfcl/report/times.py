@@ -1,4 +1,4 @@
-"""Accuracy against training time: a dot for each seed, the mark of a row at its means."""
+"""Accuracy against training time: a dot for each seed, a mark at the mean accuracy and the geometric mean time."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -13,6 +13,7 @@ from graphfcl.report.figures import (
     add_legend,
     panels_with_legend,
     save_figure,
+    title_panel,
 )
 
 
@@ -22,7 +23,8 @@ def time_figure(blocks: Sequence[Block], path: str | Path, styles: Mapping[str, 
     Of many rows the strongest have colours; the others are grey.
     """
     figure, panels = panels_with_legend(len(blocks))
-    bright = set(prominent(blocks))
+    bright, names = set(prominent(blocks)), {row.name for block in blocks for row in block.rows}
+    others = f"{len(names - bright)} others"
     for panel, block in zip(panels, blocks, strict=False):
         for row in sorted(block.rows, key=lambda row: row.name in bright):
             seconds, averages = row.training_seconds(), row.values("average")
@@ -31,27 +33,23 @@ def time_figure(blocks: Sequence[Block], path: str | Path, styles: Mapping[str, 
             style, shown = styles[row.name], row.name in bright
             colour = style.light if shown else FAINT
             panel.plot(x, y, ".", color=colour, markersize=3, alpha=0.5, label="_", zorder=1)
-            face = "white" if "hollow" in style.mark else colour
+            face = "white" if shown and "hollow" in style.mark else colour
             middle = (np.exp(np.log(x).mean()), y.mean())
             panel.plot(
                 *middle,
                 linestyle="",
-                marker=MARKERS[style.mark],
+                marker=MARKERS[style.mark] if shown else "o",
                 color=colour,
                 markerfacecolor=face,
                 markersize=7,
-                label=row.name if shown else "others",
+                label=row.name if shown else others,
                 zorder=3 if shown else 2,
             )
         panel.set_xscale("log")
-        panel.set_title(block.dataset if _alone(block, blocks) else block.title, fontsize=10)
+        title_panel(panel, block, blocks)
         panel.set_xlabel("training time (s)")
         panel.grid(color="#e2e8f0")
         panel.spines[["top", "right"]].set_visible(False)
     panels[0].set_ylabel("balanced accuracy, average over sessions (%)", fontsize=8)
-    add_legend(panels, len(blocks), last="others")
+    add_legend(panels, len(blocks), last=others)
     save_figure(figure, path)
-
-
-def _alone(block: Block, blocks: Sequence[Block]) -> bool:
-    return sum(other.dataset == block.dataset for other in blocks) == 1

@@ -11,6 +11,7 @@ import numpy as np
 from scipy import sparse
 
 from graphfcl.runtime.files import write_durably
+from graphfcl.stream.saved import stream_hash
 from graphfcl.stream.split import Role
 from graphfcl.stream.stream import Stream
 
@@ -37,7 +38,8 @@ def save_arrays(stream: Stream, path: str | Path) -> None:
     class_kind: (C,) 0 base, 1 pseudo-novel, 2 novel.
     train, validation, test, supports, pool: rows of the nodes with this part, by session, class and row.
     node_ids: (n,) the user's ids, as texts.
-    stream: one text, JSON with the graph's name and SHA-256, the seed, the protocol and its version.
+    stream: one text, JSON with the graph's name and SHA-256, the seed, the protocol with its version, and the
+        stream's hash.
     """
     visible = stream.evaluation_graph(len(stream)).loaded()
     labels, split = stream.columns_of(visible.nodes), stream.split
@@ -49,6 +51,7 @@ def save_arrays(stream: Stream, path: str | Path) -> None:
         "graph_sha256": stream.graph.sha256,
         "seed": stream.seed,
         "protocol": stream.protocol.as_json(),
+        "hash": stream_hash(stream),
     }
 
     def rows_of(part: Role) -> np.ndarray:

@@ -31,16 +31,16 @@ function axes(svg, frame, xTitle, ticks, tickText) {
   for (const value of ticks) svg.append(element("text", {x: x(value), y: bottom + 16, "text-anchor": "middle"}, tickText(value)));
   svg.append(element("text", {x: (left + right) / 2, y: height - 2, "text-anchor": "middle"}, xTitle));
 }
-/* series: {name, points: [{x, y, low, high, text}], faint, dashed}; what covers others comes last.
+/* place: dataset and protocol, for a saved picture. series: {name, points: [{x, y, low, high, text}], faint, dashed}; what covers others comes last.
    all: also those that are hidden, so that the scale stays; ticks: numbers below the picture; tickText: their texts. */
-function lineChart({title, series, xTitle, ticks, most, scale, tickText = String}) {
+function lineChart({title, place, series, xTitle, ticks, most, scale, tickText = String}) {
   const width = pictureWidth(), height = 310, named = series.filter(one => !one.faint && one.points.length);
   const longest = Math.max(0, ...named.map(one => textWidth(one.name, 11)));
   const room = Math.min(longest + 22, Math.max(70, width * 0.34)), {low, high} = scale;
   const left = 34, right = width - 8 - room, top = 10, bottom = height - 36;
   const x = value => left + 4 + (right - left - 8) * value / (most || 1);
   const y = value => top + (bottom - top) * (high - Math.max(low, Math.min(high, value))) / (high - low);
-  const svg = element("svg", {viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "aria-label": title});
+  const svg = element("svg", {viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "aria-label": `${place}: ${title}`});
   const fits = ticks.filter((_, place) => place % Math.ceil(ticks.length * 22 / (right - left)) === 0);
   axes(svg, {left, right, top, bottom, height, x, y, low, high}, xTitle, fits, tickText);
   series.forEach((one, turn) => svg.append(lineOf(one, x, y, turn)));
@@ -87,7 +87,7 @@ function sessionChart(block, key, title) {
   const series = [...order.filter(one => one.faint), ...order.filter(one => !one.faint)];
   const most = Math.max(1, ...block.rows.map(row => row.sessions - 1));
   const ticks = Array.from({length: most + 1}, (_, session) => session);
-  return {title, series, all, xTitle: "session", ticks, most};
+  return {title, place: block.title, series, all, xTitle: "session", ticks, most};
 }
 /* Charts side by side with one scale. charts: what lineChart takes, but for the scale. */
 function chartRow(charts) {
@@ -106,7 +106,7 @@ function seedChart(block, name, title) {
   const least = Math.min(...every), most = Math.max(...every, least + 1), tick = tickStep((most - least) / Math.max(2, Math.floor((right - left) / 60)));
   const low = Math.floor(least / tick) * tick, high = Math.ceil(most / tick) * tick;
   const x = value => left + (right - left) * (value - low) / (high - low);
-  const svg = element("svg", {viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "aria-label": title});
+  const svg = element("svg", {viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "aria-label": `${block.title}: ${title}`});
   for (let value = low; value < high + tick / 2; value += tick) {
     svg.append(element("line", {class: "axis", x1: x(value), x2: x(value), y1: top, y2: bottom}));
     svg.append(element("text", {x: x(value), y: height - 3, "text-anchor": "middle"}, String(Number(value.toFixed(6)))));

@@ -4,7 +4,7 @@ function saveFile(name, type, text) {
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 1000);
 }
-const fileName = (title, ending) => `${title.toLowerCase().replace(/[^a-z0-9]+/g, "-").replace(/^-|-$/g, "").slice(0, 90)}.${ending}`;
+const fileName = (title, ending) => `${title.toLowerCase().replace(/[^a-z0-9]+/g, "-").replace(/^-|-$/g, "").slice(0, 200)}.${ending}`;
 function saveButton(text, make) {
   const button = element("button", {type: "button", class: "save", "aria-label": `save as ${text}`}, text);
   button.addEventListener("click", make);

@@ -11,12 +11,12 @@ function someSessions(count, room) {
 }
 const foldedNote = (count, every) => every === 1 ? "" : `; every ${every}${every === 2 ? "nd" : every === 3 ? "rd" : "th"} of ${count} sessions` + ((count - 1) % every ? " and the last" : "");
 
-function heat({values, rowNames, columnNames, title, name, down, across, describe}) {
+function heat({values, rowNames, columnNames, title, place = "", name, down, across, describe}) {
   const width = pictureWidth(), left = 24 + Math.max(...rowNames.map(text => textWidth(text, 12))), top = 8, bottom = 36;
   const widest = Math.max(...columnNames.map(text => textWidth(text, 12))) + 8;
   const cell = Math.max(LEAST_CELL, widest, Math.min(38, Math.floor((width - left - 4) / columnNames.length))), high = Math.min(cell, 34);
   const whole = left + cell * columnNames.length + 4, height = top + high * rowNames.length + bottom;
-  const svg = element("svg", {viewBox: `0 0 ${whole} ${height}`, width: whole, height, role: "img", "aria-label": title});
+  const svg = element("svg", {viewBox: `0 0 ${whole} ${height}`, width: whole, height, role: "img", "aria-label": place + title});
   values.forEach((row, line) => row.forEach((value, column) => {
     if (value === null) return;
     const share = Math.max(0, Math.min(1, value / 100)), group = element("g", {class: "cell"});
@@ -31,11 +31,11 @@ function heat({values, rowNames, columnNames, title, name, down, across, describ
   const scroll = element("div", {class: "scroll", ...(whole > width ? {tabindex: "0", role: "region", "aria-label": title} : {})}, svg);
   return figure(title, scroll, name);
 }
-function sessionMap(row) {
+function sessionMap(block, row) {
   const count = row.matrix.length, room = Math.floor((pictureWidth() - 44) / LEAST_CELL), {sessions, every} = someSessions(count, room);
   return heat({
     values: sessions.map(t => sessions.map(j => row.matrix[t][j])), rowNames: sessions.map(String), columnNames: sessions.map(String),
-    title: `${row.name}: accuracy (%) after session t on the classes of session j${foldedNote(count, every)}`, name: row.name, down: "t", across: "j",
+    title: `${row.name}: accuracy (%) after session t on the classes of session j${foldedNote(count, every)}`, place: `${block.title}: `, name: row.name, down: "t", across: "j",
     describe: (line, column, value) => `${row.name}, after session ${sessions[line]}, classes of session ${sessions[column]}: ${number(value)} %`,
   });
 }

@@ -1,4 +1,4 @@
-// The colour and the mark of a row, the same in every picture; report/styles.py gives them.
+// The colour and the mark of a row, the same in every picture; report/figures.py gives them.
 const styleOf = name => data.styles[name] || {slot: 0, mark: "circle"};
 const colourClass = name => `colour-${styleOf(name).slot}`;
 const polygonOf = (corners, radius, turn) => Array.from({length: corners}, (_, place) => {

@@ -1,16 +1,17 @@
 // Average accuracy against training time: a dot for each seed, the row's mark at the means of both.
 function timeChart(block) {
   const width = pictureWidth(), height = 310, left = 40, right = width - 12, top = 10, bottom = height - 36;
-  const title = "average accuracy (%) over sessions against training time; dots are seeds, the time is logarithmic";
+  const title = "average accuracy (%) over sessions against training time; one dot per seed, logarithmic time axis";
   const svg = element("svg", {viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "aria-label": `${block.title}: ${title}`});
   const rows = byResult(shown(block)).reverse().map(row => {
-    const seeds = Object.entries(valueOf(row, "average").seeds).map(([seed, y]) => ({seed, y, x: Math.max(row.seconds[seed], 1e-3)}));
+    const seeds = Object.entries(valueOf(row, "average").seeds).map(([seed, y]) => ({seed, y, x: row.seconds[seed]}));
     const mean = key => seeds.reduce((sum, point) => sum + key(point), 0) / seeds.length;
     return {row, seeds, x: Math.exp(mean(point => Math.log(point.x))), y: mean(point => point.y), faint: isFaint(block, row.name)};
   }).sort((a, b) => b.faint - a.faint);
-  const times = rows.flatMap(one => one.seeds.map(point => Math.log10(point.x)));
+  // The scales are those of all rows, so that they stay when some are hidden.
+  const times = block.rows.flatMap(row => Object.values(row.seconds).map(Math.log10));
   const first = Math.min(...times) - 0.1, last = Math.max(...times) + 0.1;
-  const {low, high} = scaleOf(rows.map(one => ({points: one.seeds})));
+  const {low, high} = scaleOf(block.rows.map(row => ({points: Object.values(valueOf(row, "average").seeds).map(y => ({y}))})));
   const x = value => left + (right - left) * (Math.log10(value) - first) / (last - first);
   const y = value => top + (bottom - top) * (high - value) / (high - low);
   const ticks = [];

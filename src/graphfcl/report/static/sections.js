@@ -22,8 +22,8 @@ function leadSections(block) {
 }
 function mapSection(block) {
   const rows = byResult(shown(block)), first = rows.length > 5 ? rows.slice(0, 4) : rows, others = rows.slice(first.length);
-  const more = others.length ? [folded(`${others.length} others`, () => pictures(...others.map(sessionMap)))] : [];
-  return section("Session by session", pictures(...first.map(sessionMap)), ...more);
+  const more = others.length ? [folded(`${others.length} others`, () => pictures(...others.map(row => sessionMap(block, row))))] : [];
+  return section("Accuracy on the classes of each session", pictures(...first.map(row => sessionMap(block, row))), ...more);
 }
 function costSection(block) {
   const chosen = () => table("chosen", block.tables.chosen, {text: [1]});
@@ -44,7 +44,7 @@ function drawBlock(place) {
   };
   place.append(section("Curves", chartRow(Object.entries(titles).map(([key, title]) => sessionChart(block, key, title)))));
   const charts = {[metric.name]: `${metric.title}, with 95 % intervals; dots are seeds`, pd: "PD: session 0 minus last session, points", rpd: "RPD: PD relative to session 0, %"};
-  place.append(section("By method, and what is lost", pictures(...Object.entries(charts).map(([name, title]) => seedChart(block, name, title)))));
+  place.append(section("Results by method: accuracy, PD and RPD", pictures(...Object.entries(charts).map(([name, title]) => seedChart(block, name, title)))));
   place.append(...leadSections(block));
   if (block.further) place.append(parts.further(block));
   place.append(mapSection(block), costSection(block));

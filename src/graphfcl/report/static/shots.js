@@ -10,7 +10,7 @@ function shotChart(block, curves, metric) {
   });
   const last = one => one.points.length ? one.points[one.points.length - 1].y : 0;
   const series = all.filter(one => !choice.hidden.has(one.name)).sort((a, b) => b.faint - a.faint || last(a) - last(b));
-  return {title: curves.dataset, series, all, xTitle: "labels per new class", ticks: curves.labels.map((_, place) => place), most, tickText: labels};
+  return {title: curves.dataset, place: `${curves.tables[metric].title}`, series, all, xTitle: "labels per new class", ticks: curves.labels.map((_, place) => place), most, tickText: labels};
 }
 parts.shots = block => {
   const own = data.shots[block.shots], beside = data.shots.filter(one => ["grid", "protocol", "track"].every(key => one[key] === own[key]));
