@@ -12,7 +12,7 @@ from pathlib import Path
 
 from PIL import Image
 
-from scripts.figures import anchor, comparisons, others, reproduction, tuning
+from scripts.figures import anchor, comparisons, others, released, reproduction, tuning
 from scripts.figures.reading import ROOT
 
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
@@ -29,6 +29,7 @@ PARTS: dict[str, Callable[..., str]] = {
     "open-track": comparisons.open_track,
     "published": comparisons.published,
     "peers": comparisons.peers,
+    "released-code": released.released_code,
     "paper-claims": reproduction.paper_claims,
     "paper-differences": reproduction.paper_differences,
     "paper-strongest": reproduction.paper_strongest,

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from graphfcl import find_method
+from graphfcl.report import write_page
 from scripts.figures.__main__ import PAGES, PART, PARTS, PICTURES, with_figures
 from scripts.figures.reading import ROOT, stored
 from tests.docs.blocks import FENCE
@@ -131,6 +132,7 @@ SOURCE_OF_PART = {
     "anchor-curve": "anchor_shots.csv",
     "anchor-settings": "anchor_grids.csv",
     "open-track": "open_track.csv",
+    "released-code": "released_code.csv",
     "ablation": "hag_meta_parts.csv",
     "answers": "answers.csv",
     "groups": "groups.csv",
@@ -164,6 +166,16 @@ def test_sources_name_the_protocol_version_of_the_cells() -> None:
         rows = [row for block in stored(folder).blocks for row in block.rows]
         found = {result["protocol_version"] for row in rows for result in row.results.values()}
         assert found == {sources[folder]["protocol_version"]}
+
+
+@needs_cells
+@pytest.mark.long
+@pytest.mark.parametrize("folder", ["bench", "active"])
+def test_stored_reports_are_those_of_the_stored_cells(folder: str, tmp_path: Path) -> None:
+    write_page(RESULTS / folder, tmp_path)
+    for name in ("tables.md", "tables.tex", "report.html"):
+        same = (tmp_path / name).read_bytes() == (RESULTS / folder / name).read_bytes()
+        assert same, f"{name} is older: run `graphfcl report results/{folder}`"
 
 
 def test_pictures_are_those_of_the_results() -> None:
