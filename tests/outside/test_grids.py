@@ -105,7 +105,7 @@ def test_edited_code_is_never_taken_for_what_was_computed(tmp_path: Path) -> Non
     assert json.loads((tmp_path / "out" / "grids" / "other.json").read_text())["cells"] == []
     page = (tmp_path / "out" / "tables.md").read_text()
     rows = [line.split("|") for line in page.splitlines() if line.startswith("| nearest-mean")]
-    assert len(rows) == 2, "a table of results and one of costs"
+    assert len(rows) == 3, "a table of results, one of costs and one of choices"
     assert rows[0][2].strip() == "1"
     assert float(rows[0][3]) < 20, "the sign was turned"
 
