@@ -68,7 +68,7 @@ def test_every_title_names_the_version(
     assert "being recomputed" not in (tmp_path / "report.html").read_text()
     page = re.search(r'type="application/json">(.*?)</script>', (tmp_path / "report.html").read_text(), re.S)
     assert page is not None
-    assert json.loads(page.group(1))["about"].startswith("synthetic; 2 seeds; protocol version 3. ")
+    assert json.loads(page.group(1))["about"].startswith("synthetic; 1 to 2 seeds; protocol version 3. ")
     accuracy_figure(template, tmp_path / "run.png")
     assert titles["table2.png"] == ["synthetic, protocol version 3"]
     assert titles["run.png"][0].startswith("proto-gcn on synthetic, seed 0, protocol version 3\n")

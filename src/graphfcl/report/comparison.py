@@ -123,7 +123,18 @@ def machine_notes(rows: Iterable[Row]) -> list[str]:
 def notes(block: Block) -> tuple[str, ...]:
     """What stands below the result table."""
     lines = mark_notes(block.rows)
-    fair = "row without a mark" if lines else "row"
+    lines += _comparison_notes(block) if len(block.rows) > 1 else []
+    lines += code_notes(block.rows)
+    lines += [f"failed: {row}, seed {seed}: {' '.join(error.split())}" for row, seed, error in block.failures]
+    if block.missing:
+        lines.append(f"cells that have not run yet: {block.missing}")
+    return tuple(lines)
+
+
+def _comparison_notes(block: Block) -> list[str]:
+    """How rows were compared, and why one is bold or none is."""
+    lines = []
+    fair = "row without a mark" if any(row.marks for row in block.rows) else "row"
     if any(each.difference.interval is not None for each in block.comparisons.values()):
         lines += [about_test(block), family_text(block)]
     if any(compared_texts(block, row)[2] == TOO_FEW for row in block.rows):
@@ -135,8 +146,4 @@ def notes(block: Block) -> tuple[str, ...]:
         lines.append(f"{TOO_FEW} for a test of the best {fair} against every other, so none is bold")
     else:
         lines.append(f"no {fair} is ahead of every other with each raw p < 0.05, so none is bold")
-    lines += code_notes(block.rows)
-    lines += [f"failed: {row}, seed {seed}: {' '.join(error.split())}" for row, seed, error in block.failures]
-    if block.missing:
-        lines.append(f"cells that have not run yet: {block.missing}")
-    return tuple(lines)
+    return lines

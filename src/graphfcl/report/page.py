@@ -170,11 +170,12 @@ def styles_of(findings: Findings) -> dict[str, Style]:
 
 
 def _about(findings: Findings) -> str:
-    seeds = {seed for block in findings.blocks for row in block.rows for seed in row.results}
+    counts = sorted({len({seed for row in block.rows for seed in row.results}) for block in findings.blocks})
+    seeds = " to ".join(map(str, dict.fromkeys([counts[0], counts[-1]]))) if counts else "0"
     datasets = sorted({block.dataset for block in findings.blocks})
     version = ", ".join(dict.fromkeys(block.version_text for block in findings.blocks))
     return (
-        f"{', '.join(datasets)}; {len(seeds)} seed{'s' * (len(seeds) != 1)}; {version}. "
+        f"{', '.join(datasets)}; {seeds} seed{'s' * (seeds != '1')}; {version}. "
         "Balanced accuracy (mean recall over all classes seen) on all test nodes, mean over seeds ± Student's 95 % "
         f"interval; differences are paired by seed and, from {FEWEST_SEEDS} seeds on, tested with the corrected "
         "resampled t-test with n_test/n_train of the streams; p-values are Holm-corrected in the family that a table "

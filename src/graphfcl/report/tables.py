@@ -48,16 +48,17 @@ def result_table(block: Block, ranks: Mapping[str, float]) -> Table:
 
     ranks: average rank of rows, by name; empty for a table without them.
     """
-    reference = block.reference.name
+    reference, alone = block.reference.name, len(block.rows) == 1
     columns = ("method", "seeds", "average", *(str(number) for number in range(block.sessions)), "PD", "RPD")
-    columns += (f"improvement by {reference} (PD/RPD)", f"{reference} ahead on average", "p, Holm")
+    columns += () if alone else (f"improvement by {reference} (PD/RPD)", f"{reference} ahead on average", "p, Holm")
     columns += ("average rank",) * bool(ranks)
     lines = []
     for row in block.rows:
         cells = [f"{value:.2f}" for value in row.sessions().mean(axis=0)]
         cells[block.sessions - 1] = figure(row.summary(LAST))
         line = [marked_name(row), str(len(row.results)), figure(row.summary("average")), *cells]
-        line += [*(figure(row.summary(key)) for key in ("pd", "rpd")), *compared_texts(block, row)]
+        line += [figure(row.summary(key)) for key in ("pd", "rpd")]
+        line += [] if alone else compared_texts(block, row)
         if ranks:
             line.append(f"{ranks[row.name]:.2f}" if row.name in ranks else "")
         lines.append(tuple(line))

@@ -55,8 +55,8 @@ function lineOfTable(line, columns, text) {
 // A number where a text begins with one, else the text; null where it is empty.
 function sortValue(text) {
   if (text === "") return null;
-  const found = /^(?:< )?([+-]?[\d,]*\.?\d+)(?=$|[ /])/.exec(text);
-  return found ? Number(found[1].replaceAll(",", "")) : text;
+  const found = /^(< )?([+-]?[\d,]*\.?\d+)(?=$|[ /])/.exec(text);
+  return found ? Number(found[2].replaceAll(",", "")) - (found[1] ? 1e-9 : 0) : text;
 }
 // Empty cells last, whichever way; numbers before texts.
 function inOrder(lines, place, sort) {
