@@ -1,15 +1,8 @@
 """The public names of ``graphfcl.report``: type checkers and the package itself read this list."""
 
 from graphfcl.report.blocks import (
-    FORM as FORM,
-    ORACLE as ORACLE,
     Block as Block,
-    Findings as Findings,
-    Row as Row,
     claims as claims,
-    claims_by_dataset as claims_by_dataset,
-    collect as collect,
-    summary as summary,
 )
 from graphfcl.report.comparison import (
     paper_tables as paper_tables,
@@ -25,8 +18,19 @@ from graphfcl.report.figures import (
     matrix_figure as matrix_figure,
     row_styles as row_styles,
 )
+from graphfcl.report.findings import (
+    Findings as Findings,
+    claims_by_dataset as claims_by_dataset,
+    collect as collect,
+)
 from graphfcl.report.page import (
     write_page as write_page,
+)
+from graphfcl.report.rows import (
+    FORM as FORM,
+    ORACLE as ORACLE,
+    Row as Row,
+    summary as summary,
 )
 from graphfcl.report.statistics import (
     Claims as Claims,

@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 
 from graphfcl.metrics import active_metrics
-from graphfcl.report.blocks import ORACLE, Block, Row, summary
+from graphfcl.report.blocks import Block
 from graphfcl.report.comparison import code_notes, mark_notes, marked_name
 from graphfcl.report.figures import Style, draw_line, label_ends, new_figure, percent_axis, save_figure
+from graphfcl.report.rows import ORACLE, Row, summary
 from graphfcl.report.table import Table, figure
 
 CURVES = {"balanced_accuracy": "balanced accuracy, all classes (%)", "found": "novel classes found (%)"}

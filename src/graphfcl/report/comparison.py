@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from graphfcl.metrics import FEWEST_SEEDS, SessionMetric, StreamMetric, session_metrics, stream_metrics
-from graphfcl.report.blocks import CONTROL, FORM, ORACLE, POOL, QUERIES, Block, Row, codes_of, machines_of
+from graphfcl.report.blocks import Block
+from graphfcl.report.rows import CONTROL, FORM, ORACLE, POOL, QUERIES, Row, codes_of, machines_of
 from graphfcl.report.table import two_digits
 
 PRINTED_RULES = {"amazon-clothing": (3, 5), "dblp": (5, 5), "reddit": (2, 3)}  # N and K of Table 2

@@ -10,8 +10,10 @@ import numpy as np
 
 from graphfcl.errors import InputError
 from graphfcl.metrics import PairedDifference, paired_difference
-from graphfcl.report.blocks import Block, Findings, Row, codes_of, collect, machines_of
+from graphfcl.report.blocks import Block
 from graphfcl.report.comparison import p_figure
+from graphfcl.report.findings import Findings, collect
+from graphfcl.report.rows import Row, codes_of, machines_of
 from graphfcl.report.table import Table, two_digits
 
 COLUMNS = ("grid", "dataset and protocol", "row", "seeds", "before", "after", "difference", "p", "notes")

@@ -18,7 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from graphfcl.report.blocks import POOL, QUERIES, Block, Row, by_strength, kind_text, prominent, summary, version_text
+from graphfcl.report.blocks import Block, by_strength, kind_text, prominent, version_text
+from graphfcl.report.rows import POOL, QUERIES, Row, summary
 from graphfcl.runtime.files import write_durably
 
 BASE, NOVEL, ALL = "#2b6cb0", "#dd6b20", "#1a202c"

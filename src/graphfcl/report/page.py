@@ -12,9 +12,11 @@ import numpy as np
 from graphfcl.experiments import Grid
 from graphfcl.metrics import FEWEST_SEEDS, SessionMetric
 from graphfcl.report.active import active_data, active_figure
-from graphfcl.report.blocks import Block, Findings, Row, collect, prominent
+from graphfcl.report.blocks import Block, prominent
 from graphfcl.report.comparison import further_metrics, further_titles
 from graphfcl.report.figures import Style, colour_rules, curves_figure, row_styles
+from graphfcl.report.findings import Findings, collect
+from graphfcl.report.rows import Row
 from graphfcl.report.shots import MEASURES, PICTURES, shot_curves, shots_figure
 from graphfcl.report.table import LATEX, latex, markdown, plain_summary
 from graphfcl.report.table1 import read_dataset_table

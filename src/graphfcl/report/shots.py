@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from graphfcl.metrics import SeedSummary
-from graphfcl.report.blocks import POOL, Block, Row, labels_text
+from graphfcl.report.blocks import Block, labels_text
 from graphfcl.report.comparison import code_notes, mark_notes, marked_name
 from graphfcl.report.figures import (
     Style,
@@ -19,6 +19,7 @@ from graphfcl.report.figures import (
     percent_axis,
     save_figure,
 )
+from graphfcl.report.rows import POOL, Row
 from graphfcl.report.table import Table, figure, plain_summary
 
 MEASURES = {  # metric → title

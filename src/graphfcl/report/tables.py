@@ -9,7 +9,7 @@ import numpy as np
 
 from graphfcl.metrics import SeedSummary, active_metrics
 from graphfcl.report.active import active_table
-from graphfcl.report.blocks import Block, Findings, Row, kind_text
+from graphfcl.report.blocks import Block, kind_text
 from graphfcl.report.comparison import (
     code_notes,
     compared_texts,
@@ -22,6 +22,8 @@ from graphfcl.report.comparison import (
     p_figure,
     printed_rows,
 )
+from graphfcl.report.findings import Findings
+from graphfcl.report.rows import Row
 from graphfcl.report.shots import MEASURES, shot_curves
 from graphfcl.report.statistics import Comparison
 from graphfcl.report.table import Table, bold_rows, figure, two_digits

@@ -1,0 +1,118 @@
+"""Everything a folder of results holds: its grids, and blocks of rows that may be compared with each other."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from graphfcl.experiments import Cell, CellStore, Grid, load_grids
+from graphfcl.metrics import average_ranks
+from graphfcl.report.blocks import Block, claims
+from graphfcl.report.rows import Row
+from graphfcl.report.statistics import Claims
+from graphfcl.report.version_2 import load_version_2
+
+FIRST = {"table2": 0, "table3": 1}  # kinds of grids that a report begins with
+
+
+@dataclass(frozen=True, eq=False)
+class Findings:
+    """Everything a folder holds."""
+
+    folder: Path
+    grids: tuple[Grid, ...]
+    blocks: tuple[Block, ...]
+    failures: tuple[tuple[Grid, Cell, str], ...]
+
+    def ranks(self, like: Block) -> dict[str, float]:
+        """Average rank of each row over the (dataset, seed) pairs that have it, in all blocks under the same protocol.
+
+        Rows with a mark take no part.
+        """
+        keys: tuple[str, ...] = ("name", "track", "standardise", "class_order")
+        keys += () if like.grid.kind in ("table2", "table3") else ("way", "shot", "split_shot", "pool_as_supports")
+        alike = [block for block in self.blocks if block.grid is like.grid]
+        blocks = [b for b in alike if all(b.protocol.get(key) == like.protocol.get(key) for key in keys)]
+        names = [row.name for row in like.rows if not row.marks]
+        names = [name for name in names if all(any(row.name == name for row in block.rows) for block in blocks)]
+        if len(names) < 2:
+            return {}
+        scores = []
+        for block in blocks:
+            rows = {row.name: row.values("average") for row in block.rows if row.name in names}
+            shared = sorted(set.intersection(*(set(values) for values in rows.values())))
+            scores += [[rows[name][seed] for name in names] for seed in shared]
+        if not scores:
+            return {}
+        return dict(zip(names, average_ranks(np.array(scores)).tolist(), strict=True))
+
+
+def _other_forms(grid: Grid) -> set[str]:
+    """Rows of Table 2 that show a method once more; a grid of one's own compares whatever it lists."""
+    if grid.kind != "table2":
+        return set()
+    plain = {cell.method for cell in grid.cells if cell.row == cell.method}
+    return {cell.row for cell in grid.cells if cell.row != cell.method and cell.method in plain}
+
+
+def collect(folder: str | Path) -> Findings:
+    """Read all grids of a folder, the paper's tables first."""
+    store = CellStore(folder)
+    listed, read = load_version_2(store) or (load_grids(folder), store.read)
+    grids = sorted(listed, key=lambda grid: FIRST.get(grid.kind, len(FIRST)))
+    blocks: list[Block] = []
+    failures = []
+    for grid in grids:
+        order, forms = list(dict.fromkeys(cell.row for cell in grid.cells)), _other_forms(grid)
+        places: dict[str, list[Cell]] = {}
+        for cell in grid.cells:
+            places.setdefault(f"{cell.dataset} {sorted(cell.rules.items())}", []).append(cell)
+        for cells in places.values():
+            results = [(cell, read(cell)) for cell in cells]
+            finished = [(cell, result) for cell, result in results if result is not None]
+            errors = [(cell, store.error(cell)) for cell, result in results if result is None]
+            failed = [(cell, error) for cell, error in errors if error is not None]
+            failures += [(grid, cell, error) for cell, error in failed]
+            by_row: dict[str, dict[int, dict[str, Any]]] = {}
+            for cell, result in sorted(finished, key=lambda pair: pair[0].seed):
+                by_row.setdefault(cell.row, {})[cell.seed] = result
+            if finished:
+                first, result = finished[0]
+                rows = tuple(Row(name, by_row[name], name in forms) for name in order if name in by_row)
+                faults = tuple((cell.row, cell.seed, error) for cell, error in failed)
+                shown = (grid, result["dataset"], result["protocol"], rows, faults)
+                blocks.append(Block(*shown, missing=len(errors) - len(failed), dataset_path=first.dataset))
+    titled = tuple(_with_unique_titles(blocks))
+    return Findings(Path(folder), tuple(grids), titled, tuple(failures))
+
+
+def _with_unique_titles(blocks: Sequence[Block]) -> list[Block]:
+    """The blocks, no two of a grid with the same title: graphs with the same name get their path, others the rules
+    that differ."""
+    paths: dict[str, set[str]] = {}
+    for block in blocks:
+        paths.setdefault(block.dataset, set()).add(block.dataset_path)
+    named = [
+        replace(block, dataset=f"{block.dataset} ({block.dataset_path})") if len(paths[block.dataset]) > 1 else block
+        for block in blocks
+    ]
+    return [_with_further_rules(block, [b for b in named if b.grid is block.grid]) for block in named]
+
+
+def _with_further_rules(block: Block, beside: Sequence[Block]) -> Block:
+    same = [other.protocol for other in beside if other.title == block.title]
+    differ = [rule for rule in block.protocol if any(other.get(rule) != block.protocol[rule] for other in same)]
+    texts = [f", {rule.replace('_', ' ')} {block.protocol[rule]}" for rule in differ]
+    return replace(block, further_rules="".join(texts))
+
+
+def claims_by_dataset(
+    findings: Findings, reference: str, metric: str = "average", grid: str = "table2"
+) -> dict[str, Claims]:
+    """Dataset → claims, over the blocks of a grid that have the method."""
+    blocks = [block for block in findings.blocks if block.grid.name == grid]
+    return {
+        block.dataset: claims(block, reference, metric) for block in blocks if reference in block.fair_figures(metric)
+    }

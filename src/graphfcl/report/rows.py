@@ -1,0 +1,157 @@
+"""The seeds of one line of a table: figures over them, marks, costs, and what computed them."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from graphfcl.metrics import (
+    SeedSummary,
+    active_metrics,
+    session_metrics,
+    stream_metrics,
+    summarise_seeds,
+)
+
+POOL, QUERIES, FORM = "uses pool labels", "trained on query labels", "another form of a method"
+ORACLE, CONTROL = "needs an oracle", "a control"
+NOT_RECORDED = "not recorded"  # the code of results that were stored before they named it
+
+
+def _scale(key: str) -> float:
+    """What a figure is shown times; 1 for what is no metric."""
+    return next((m.scale for m in (*session_metrics(), *stream_metrics(), *active_metrics()) if m.name == key), 1.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Row:
+    """All seeds of one line of a table: the results as :func:`graphfcl.experiments.run` gives them, by seed.
+
+    form: it is another form of a method that has a row of its own in Table 2.
+    """
+
+    name: str
+    results: dict[int, dict[str, Any]]
+    form: bool = False
+
+    @property
+    def marks(self) -> tuple[str, ...]:
+        result = next(iter(self.results.values()))
+        marks = (
+            (POOL, result["uses_pool_labels"]),
+            (QUERIES, result["trained_on_query_labels"]),
+            (FORM, self.form),
+            (ORACLE, result.get("needs_oracle", False)),
+            (CONTROL, result.get("flags", {}).get("control", False)),
+        )
+        return tuple(mark for mark, holds in marks if holds)
+
+    @property
+    def strategy(self) -> str:
+        """What named the nodes to label; empty but under the track ``active``."""
+        return str(next(iter(self.results.values())).get("strategy", ""))
+
+    def values(self, key: str) -> dict[int, float]:
+        """A figure of the whole run for each seed that has it, in % where it is a share."""
+        values = {seed: result.get(key) for seed, result in self.results.items()}
+        return {seed: _scale(key) * value for seed, value in values.items() if value is not None}
+
+    def last(self, key: str = "balanced_accuracy") -> dict[int, float]:
+        """A figure of the last session for each seed that has it, in % where it is a share."""
+        values = {seed: result["sessions"][-1].get(key) for seed, result in self.results.items()}
+        return {seed: _scale(key) * value for seed, value in values.items() if value is not None}
+
+    def figures(self, key: str) -> dict[int, float]:
+        """A metric for each seed that has it; that of a session is the last session's."""
+        return self.last(key) if key in {metric.name for metric in session_metrics()} else self.values(key)
+
+    def summary(self, key: str) -> SeedSummary | None:
+        """A metric over the seeds that have it; None if no seed has it."""
+        values = self.figures(key)
+        return summary(values) if values else None
+
+    def sessions(self, key: str = "balanced_accuracy") -> np.ndarray:
+        """(seeds, sessions), in % where it is a share; NaN where a figure does not exist."""
+        rows = [[session.get(key) for session in result["sessions"]] for result in self.results.values()]
+        return _scale(key) * np.array([[np.nan if value is None else value for value in row] for row in rows])
+
+    def matrix(self) -> np.ndarray:
+        """(sessions, sessions) mean of a_{t,j} over seeds, in %."""
+        matrices = [[[np.nan if v is None else v for v in row] for row in r["matrix"]] for r in self.results.values()]
+        return 100 * np.array(matrices, dtype=float).mean(axis=0)
+
+    def seconds(self) -> list[float]:
+        """Of each run, the pre-training of an encoder that was there already included."""
+        return [result["total_seconds"] + _earlier_seconds(result) for result in self.results.values()]
+
+    def training_seconds(self) -> dict[int, float]:
+        """Seed → time to learn all sessions, pre-training and validation included and predictions not.
+
+        At least a millisecond, so that it has a place on a logarithmic axis.
+        """
+        return {
+            seed: max(sum(session["seconds"] for session in result["sessions"]) + _earlier_seconds(result), 1e-3)
+            for seed, result in self.results.items()
+        }
+
+    def curve(self, key: str) -> dict[str, list[float | None]]:
+        """Mean by session, and the ends of the 95 % interval where there are several seeds."""
+        summaries = [None if np.isnan(column).any() else summary(column) for column in self.sessions(key).T]
+
+        def end(one: SeedSummary | None, sign: int) -> float | None:
+            return None if one is None or one.interval is None else one.mean + sign * one.interval
+
+        return {
+            "mean": [None if one is None else one.mean for one in summaries],
+            "low": [end(one, -1) for one in summaries],
+            "high": [end(one, 1) for one in summaries],
+        }
+
+    def mean(self, key: str) -> float | None:
+        """Mean of a figure that is no metric over the runs that counted it, such as the peak memory in MB."""
+        values = list(self.values(key).values())
+        return float(np.mean(values)) if values else None
+
+    def stored(self) -> dict[str, int]:
+        """Bytes kept between sessions by kind, the most over seeds."""
+        results = list(self.results.values())
+        return {kind: max(result["stored"][kind] for result in results) for kind in results[0]["stored"]}
+
+    def chosen(self) -> str:
+        """Setting by setting, what validation chose for each seed; "–" where one choice leaves no room for another."""
+        choices = [result["chosen"] for result in self.results.values()]
+        keys = dict.fromkeys(key for each in choices for key in each)
+        return "; ".join(
+            f"{key.replace('_', ' ')} {', '.join(str(each.get(key, '–')) for each in choices)}" for key in keys
+        )
+
+
+def _earlier_seconds(result: dict[str, Any]) -> float:
+    """The pre-training of an encoder that was there already."""
+    return float(result["pretraining"]["seconds"]) if result["pretraining"]["reused"] else 0.0
+
+
+def machines_of(rows: "Iterable[Row]") -> list[str]:
+    """The kinds of machines that computed the results of rows: GPU or processor, and threads."""
+    versions = (result["versions"] for row in rows for result in row.results.values())
+    kinds = (
+        f"{each.get('gpu') or each.get('machine', 'unknown')}, {each.get('threads', '?')} threads" for each in versions
+    )
+    return list(dict.fromkeys(kinds))
+
+
+def codes_of(rows: "Iterable[Row]") -> dict[str, list[str]]:
+    """The code that computed the results of rows, by its first commit and its hash → names of these rows."""
+    titles: dict[str | None, str] = {}
+    names: dict[str | None, dict[str, None]] = {}
+    for row in rows:
+        for result in row.results.values():
+            code, commit = (result["versions"].get(key) for key in ("code", "commit"))
+            titles.setdefault(code, NOT_RECORDED if code is None else " ".join(filter(None, [commit, f"hash {code}"])))
+            names.setdefault(code, {})[row.name] = None
+    return {titles[code]: list(found) for code, found in names.items()}
+
+
+def summary(values: dict[int, float] | Sequence[float]) -> SeedSummary:
+    return summarise_seeds(list(values.values()) if isinstance(values, dict) else values)
