@@ -89,8 +89,7 @@ def collect(folder: str | Path) -> Findings:
 
 
 def _with_unique_titles(blocks: Sequence[Block]) -> list[Block]:
-    """The blocks, no two of a grid with the same title: graphs with the same name get their path, others the rules
-    that differ."""
+    """The blocks with a title of their own each: a graph whose name another one has too is named with its path."""
     paths: dict[str, set[str]] = {}
     for block in blocks:
         paths.setdefault(block.dataset, set()).add(block.dataset_path)
