@@ -89,7 +89,7 @@ def collect(folder: str | Path) -> Findings:
 
 
 def _with_unique_titles(blocks: Sequence[Block]) -> list[Block]:
-    """The blocks with a title of their own each: a graph whose name another one has too is named with its path."""
+    """Blocks with unique titles: graphs of the same name are shown with their paths, others with rules that differ."""
     paths: dict[str, set[str]] = {}
     for block in blocks:
         paths.setdefault(block.dataset, set()).add(block.dataset_path)

@@ -57,7 +57,7 @@ SCRIPTS = (
 
 
 def write_page(folder: str | Path, out: str | Path | None = None) -> list[Path]:
-    """report.html, tables.md, tables.tex and pictures of the results of a folder. out: where to (default: there)."""
+    """report.html, tables.md, tables.tex and pictures of the results of a folder. out: folder to write to."""
     findings = collect(folder)
     target = Path(folder if out is None else out)
     target.mkdir(parents=True, exist_ok=True)

@@ -20,7 +20,7 @@ NOT_RECORDED = "not recorded"  # the code of results that were stored before the
 
 
 def _scale(key: str) -> float:
-    """What a figure is shown times; 1 for what is no metric."""
+    """The factor that a figure is multiplied by when it is shown; 1 if it is not a metric."""
     return next((m.scale for m in (*session_metrics(), *stream_metrics(), *active_metrics()) if m.name == key), 1.0)
 
 
@@ -49,7 +49,7 @@ class Row:
 
     @property
     def strategy(self) -> str:
-        """What named the nodes to label; empty but under the track ``active``."""
+        """The strategy that selected the nodes to label; empty on other tracks than ``active``."""
         return str(next(iter(self.results.values())).get("strategy", ""))
 
     def values(self, key: str) -> dict[int, float]:
@@ -82,7 +82,7 @@ class Row:
         return 100 * np.array(matrices, dtype=float).mean(axis=0)
 
     def seconds(self) -> list[float]:
-        """Of each run, the pre-training of an encoder that was there already included."""
+        """Seconds of each run, including the pre-training of a reused encoder."""
         return [result["total_seconds"] + _earlier_seconds(result) for result in self.results.values()]
 
     def training_seconds(self) -> dict[int, float]:
@@ -109,7 +109,7 @@ class Row:
         }
 
     def mean(self, key: str) -> float | None:
-        """Mean of a figure that is no metric over the runs that counted it, such as the peak memory in MB."""
+        """Mean of a figure other than a metric, such as the peak memory in MB, over the runs that recorded it."""
         values = list(self.values(key).values())
         return float(np.mean(values)) if values else None
 
@@ -128,7 +128,7 @@ class Row:
 
 
 def _earlier_seconds(result: dict[str, Any]) -> float:
-    """The pre-training of an encoder that was there already."""
+    """Seconds of the pre-training of a reused encoder."""
     return float(result["pretraining"]["seconds"]) if result["pretraining"]["reused"] else 0.0
 
 

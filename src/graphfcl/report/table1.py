@@ -55,7 +55,7 @@ def write_dataset_table(rows: list[tuple[Any, ...]], folder: str | Path) -> Path
 
 
 def read_dataset_table(folder: str | Path) -> Table | None:
-    """What :func:`write_dataset_table` has left, if it has."""
+    """The table that :func:`write_dataset_table` wrote into a folder; None if there is none."""
     path = Path(folder) / FILE
     if not path.exists():
         return None

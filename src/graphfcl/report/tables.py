@@ -35,7 +35,7 @@ NO_RANKS: Mapping[str, float] = MappingProxyType({})
 
 
 def less_is_better(metric: str) -> bool:
-    """PD, RPD and what is forgotten."""
+    """Whether a metric measures a loss: PD, RPD, forgetting."""
     return re.search(r"(^|_)r?pd$|forgetting", metric) is not None
 
 
