@@ -358,3 +358,18 @@ def test_another_form_of_a_method_takes_no_part(tmp_path: Path, template: dict[s
         assert (shown[-2] == "") == bool(mark), "tested only where it is a row like any other"
         assert ("§ a variant" in notes) == bool(mark)
         assert (rows["gpn"][-2] == alone["gpn"][-2]) == bool(mark), "Holm corrects for the rows that are tested"
+
+
+def test_ranks_are_over_graphs_and_apart_where_a_grid_varies_n_or_k() -> None:
+    def block(dataset: str, way: int, first: float, second: float) -> Block:
+        one = fake({"a": [first] * 3, "b": [second] * 3})
+        return dataclasses.replace(one, grid=grid, dataset=dataset, protocol={**one.protocol, "way": way})
+
+    grid = fake({}).grid
+    blocks = (block("debian", 2, 0.8, 0.7), block("cora", 3, 0.6, 0.7), block("uai", 1, 0.6, 0.5))
+    for each in blocks:
+        ranks = Findings(Path(), (grid,), blocks, ()).ranks(each)
+        assert ranks == pytest.approx({"a": 4 / 3, "b": 5 / 3}), "each graph has its own N"
+    varied = (*blocks, block("debian", 3, 0.1, 0.2))
+    assert Findings(Path(), (grid,), varied, ()).ranks(varied[0]) == {"a": 1.0, "b": 2.0}
+    assert Findings(Path(), (grid,), varied, ()).ranks(varied[3]) == {"a": 2.0, "b": 1.0}

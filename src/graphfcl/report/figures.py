@@ -231,11 +231,14 @@ def _title(result: dict[str, Any]) -> str:
     return "\n".join([*lines, QUERIES] if result["trained_on_query_labels"] else lines)
 
 
-def new_figure(width: float, height: float, panels: tuple[int, int] = (1, 1)) -> tuple[Any, Any]:
+def new_figure(
+    width: float, height: float, panels: tuple[int, int] = (1, 1), *, share_scale: bool = True
+) -> tuple[Any, Any]:
+    """A figure and its panel, or an array of panels. share_scale: whether all have the same vertical axis."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height), layout="constrained")
-    return figure, figure.subplots(*panels, sharey=True)
+    return figure, figure.subplots(*panels, sharey=share_scale, squeeze=panels == (1, 1))
 
 
 def save_figure(figure: Any, path: str | Path) -> None:

@@ -14,6 +14,7 @@ from graphfcl.report.rows import Row
 from graphfcl.report.statistics import Claims
 from graphfcl.report.version_2 import load_version_2
 
+RULES = ("name", "track", "standardise", "class_order")  # that all datasets of an average rank share
 FIRST = {"table2": 0, "table3": 1}  # kinds of grids that a report begins with
 
 
@@ -31,10 +32,9 @@ class Findings:
 
         Rows with a mark take no part.
         """
-        keys: tuple[str, ...] = ("name", "track", "standardise", "class_order")
-        keys += () if like.grid.kind in ("table2", "table3") else ("way", "shot", "split_shot", "pool_as_supports")
-        alike = [block for block in self.blocks if block.grid is like.grid]
-        blocks = [b for b in alike if all(b.protocol.get(key) == like.protocol.get(key) for key in keys)]
+        blocks = self._alike(like, RULES)
+        if len({block.dataset for block in blocks}) < len(blocks):  # the grid varies N or K on a dataset
+            blocks = self._alike(like, (*RULES, "way", "shot", "split_shot", "pool_as_supports"))
         names = [row.name for row in like.rows if not row.marks]
         names = [name for name in names if all(any(row.name == name for row in block.rows) for block in blocks)]
         if len(names) < 2:
@@ -47,6 +47,11 @@ class Findings:
         if not scores:
             return {}
         return dict(zip(names, average_ranks(np.array(scores)).tolist(), strict=True))
+
+    def _alike(self, like: Block, rules: Sequence[str]) -> list[Block]:
+        """The blocks of the same grid that have the same values of some rules."""
+        found = [block for block in self.blocks if block.grid is like.grid]
+        return [block for block in found if all(block.protocol.get(r) == like.protocol.get(r) for r in rules)]
 
 
 def _other_forms(grid: Grid) -> set[str]:

@@ -14,6 +14,7 @@ from graphfcl.metrics import FEWEST_SEEDS, SessionMetric
 from graphfcl.report.active import active_data, active_figure
 from graphfcl.report.blocks import Block, prominent
 from graphfcl.report.comparison import further_metrics, further_titles
+from graphfcl.report.embedding import embedding_figure, embeddings
 from graphfcl.report.figures import Style, colour_rules, curves_figure, row_styles
 from graphfcl.report.findings import Findings, collect
 from graphfcl.report.rows import Row
@@ -99,10 +100,10 @@ def _static(name: str) -> str:
 
 
 def _pictures(findings: Findings) -> dict[str, Callable[[Path, Mapping[str, Style]], None]]:
-    """Name → function that draws it: curves and times for each grid and protocol, other curves where K varies."""
+    """Name → function that draws it, for each grid and protocol: curves and times, curves by labels, or embeddings."""
     groups: dict[tuple[str, str], list[Block]] = {}
     for block in findings.blocks:
-        if block.grid.kind not in ("sweep", "embed"):
+        if block.grid.kind != "sweep":
             groups.setdefault((block.grid.name, block.protocol["name"]), []).append(block)
     pictures: dict[str, Callable[[Path, Mapping[str, Style]], None]] = {}
     grids = {grid for grid, _ in groups}
@@ -110,6 +111,8 @@ def _pictures(findings: Findings) -> dict[str, Callable[[Path, Mapping[str, Styl
         draws: dict[str, Any] = {"": active_figure if all(block.is_active for block in blocks) else curves_figure}
         if all(block.protocol.get("split_shot") for block in blocks):
             draws = {end: partial(shots_figure, metric=metric) for end, metric in PICTURES.items()}
+        elif blocks[0].grid.kind == "embed":
+            draws = {"": embedding_figure}
         else:
             draws["-time"] = time_figure
         for end, draw in draws.items():
@@ -146,7 +149,7 @@ def page_data(findings: Findings) -> dict[str, Any]:
         "shots": [one.data() for one in curves],
         "shot_titles": MEASURES,
         "sweeps": _sweeps(findings),
-        "embeddings": _embeddings(findings),
+        "embeddings": embeddings(findings.blocks),
         "datasets": datasets.data() if datasets else None,
         "grids": [_grid(findings, grid) for grid in findings.grids],
         "failures": failures,
@@ -266,21 +269,6 @@ def _sweeps(findings: Findings) -> list[dict[str, Any]]:
         }
         for sweep in sweeps([block for block in findings.blocks if block.grid.kind == "sweep"])
     ]
-
-
-def _embeddings(findings: Findings) -> list[dict[str, Any]]:
-    groups: dict[str, dict[str, Any]] = {}
-    for block in findings.blocks:
-        shown = [(row.name, seed, result) for row in block.rows for seed, result in row.results.items()]
-        for name, seed, result in shown:
-            if not result.get("embedding"):
-                continue
-            title = f"{block.title}, after session {len(result['sessions']) - 1}, seed {seed}"
-            novel = [bool(arrival) for arrival in result["session_of_class"]]
-            empty = {"title": title, "classes": result["classes"], "novel": novel, "methods": []}
-            points = {key: result["embedding"][key] for key in ("x", "y", "labels")}
-            groups.setdefault(title, empty)["methods"].append({"name": name, **points})
-    return list(groups.values())
 
 
 def _versions(findings: Findings) -> list[str]:
