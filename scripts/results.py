@@ -29,6 +29,7 @@ GRIDS = {  # name → words after `graphfcl bench`
     "tracks": "results/grids/tracks.toml",
     "sweep": f"sweep --graph {TWO} --seeds 3",
     "embed": f"embed --graph {TWO}",
+    "forty": "results/grids/anchor-forty.toml",
     "anchor-parts": "results/grids/anchor-parts.toml",
     "active": f"active --graph {FIVE} --seeds 5",
 }

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from PIL import Image
 
-from scripts.figures import anchor, comparisons, others, released, reproduction, tuning
+from scripts.figures import ablation, anchor, comparisons, others, released, reproduction, tuning
 from scripts.figures.reading import ROOT
 
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
@@ -26,21 +26,24 @@ PARTS: dict[str, Callable[..., str]] = {
     "claim": comparisons.claim,
     "standings": comparisons.standings,
     "costs": comparisons.costs,
-    "open-track": comparisons.open_track,
+    "track": comparisons.track,
+    "track-claim": comparisons.track_claim,
     "published": comparisons.published,
     "peers": comparisons.peers,
     "released-code": released.released_code,
     "paper-claims": reproduction.paper_claims,
     "paper-differences": reproduction.paper_differences,
+    "query-labels": reproduction.query_labels,
     "paper-strongest": reproduction.paper_strongest,
     "paper-drops": reproduction.paper_drops,
-    "paper-widths": reproduction.paper_widths,
+    "ablation": ablation.ablation,
+    "parts": ablation.parts,
+    "nla-tla": ablation.nla_against_tla,
+    "what-helped": ablation.what_helped,
     "anchor-results": anchor.anchor_results,
     "anchor-choices": anchor.anchor_choices,
     "anchor-parts": anchor.anchor_parts,
     "anchor-curve": anchor.anchor_curve,
-    "anchor-settings": anchor.anchor_settings,
-    "ablation": others.ablation,
     "answers": others.answers,
     "groups": others.groups,
     "strategies": others.strategies,
@@ -56,6 +59,7 @@ PICTURES = {  # below docs/images → below results
     "methods.png": "bench/table2.png",
     "times.png": "bench/table2-time.png",
     "active.png": "active/active.png",
+    "embedding.png": "bench/embed.png",
     "anchor-shots.png": "anchor/shots.png",
 }
 COLOURS = 128  # of a picture in the docs, whose file is then a third as large

@@ -1,9 +1,7 @@
 """Tables of the page about ANCHOR."""
 
-import json
 from collections import Counter
 from collections.abc import Iterable
-from typing import Any
 
 import numpy as np
 
@@ -54,16 +52,6 @@ def anchor_choices() -> str:
         title = ", ".join(filter(None, [f"weight {named['hop_weight']:g}, {named['hops']} hops", smooth, links]))
         rows.append([title, *(str(counter[chosen] or "") for counter in found)])
     return table(["chosen, number of seeds", *code(GRAPHS)], rows)
-
-
-def grid_values(grid: str, graph: str, row: str, **rules: Any) -> dict[int, float]:
-    """Seed → balanced accuracy of the last session, from ``anchor_grids.csv``."""
-    return {
-        int(line["seed"]): float(line["last_session"])
-        for line in read_csv("anchor_grids.csv")
-        if (line["grid"], line["dataset"], line["row"]) == (grid, graph, row)
-        and rules.items() <= json.loads(line["rules"] or "{}").items()
-    }
 
 
 def anchor_parts() -> str:
@@ -118,17 +106,3 @@ def anchor_curve() -> str:
 
 def _labels(shot: int) -> str:
     return f"{shot} label{'s' * (shot > 1)}"
-
-
-def anchor_settings() -> str:
-    """Other numbers of shots and sessions: ANCHOR and HAG-Meta at the last session."""
-    kinds: list[tuple[str, str, str, dict[str, Any]]] = [
-        ("1-way 1-shot", graph, "anchor-shots", {"way": 1, "shot": 1}) for graph in ("debian", "cora-topics")
-    ]
-    kinds += [("1-way 20-shot", graph, "anchor-shots", {"way": 1, "shot": 20}) for graph in ("debian", "cora-topics")]
-    kinds += [("forty 1-way 5-shot sessions", "cora-topics", "anchor-forty", {})]
-    rows = []
-    for title, graph, grid, rules in kinds:
-        found = [list(grid_values(grid, graph, name, **rules).values()) for name in ("anchor", "hag-meta")]
-        rows.append([title, f"`{graph}`", str(len(found[0])), *(f"{np.mean(one):.1f}" for one in found)])
-    return table(["stream", "graph", "seeds", "`anchor`, %", "`hag-meta`, %"], rows)

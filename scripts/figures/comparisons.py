@@ -1,12 +1,13 @@
 """Table 2 and what follows from it: who is ahead of whom."""
 
 import textwrap
+from collections.abc import Sequence
 from functools import cache
 
 import numpy as np
 
 from graphfcl.report import FORM, Block, Claims, Comparison, Row, claims, summary
-from scripts.figures.reading import GRAPHS, find_block, find_row, read_csv, stored
+from scripts.figures.reading import GRAPHS, find_block, find_blocks, find_row, read_csv, stored
 from scripts.figures.texts import code, difference, listed, signed, table, value
 
 HEADLINE = {"anchor": "this project", "sgc-ridge": "closed form", "lpmc": "2026", "ranpac": "2023", "hag-meta": "2022"}
@@ -15,7 +16,7 @@ NOT_DIFFERENT = "not significantly different after Holm's correction from"
 
 @cache
 def table2_blocks() -> tuple[Block, ...]:
-    return tuple(find_block("table2", graph, track="transductive") for graph in GRAPHS)
+    return find_blocks("table2", track="transductive")
 
 
 @cache
@@ -25,13 +26,12 @@ def table2_ranks() -> dict[str, float]:
     return dict(sorted(ranks.items(), key=lambda item: item[1]))
 
 
-def headline() -> str:
-    """Balanced accuracy after the last session of a few methods."""
+def headline(*track: str) -> str:
+    """Balanced accuracy after the last session of a few methods; track: another one than ``transductive``."""
+    blocks = find_blocks("tracks", track=track[0]) if track else table2_blocks()
     rows = []
     for name, about in HEADLINE.items():
-        rows.append(
-            [f"`{name}` ({about})", *(value(summary(find_row(block, name).last())) for block in table2_blocks())]
-        )
+        rows.append([f"`{name}` ({about})", *(value(summary(find_row(block, name).last())) for block in blocks)])
     return table(["after the last session, %", *code(GRAPHS)], rows)
 
 
@@ -69,25 +69,21 @@ def differences(method: str) -> str:
     return table([f"`{method}` minus", *code(GRAPHS)], rows)
 
 
+def track_claim(name: str) -> str:
+    """Where ANCHOR is ahead of every method that ran on a track, and which it does not differ from elsewhere."""
+    families = [claims_of(block, "anchor") for block in find_blocks("tracks", track=name)]
+    start = f"Under `{name}`, on the average over sessions, `anchor` is ahead of every other method of the table on"
+    return textwrap.fill(" ".join(standing(start, families, detail=True)), 120, break_on_hyphens=False)
+
+
 def claim(method: str, *options: str) -> str:
     """Where a method is ahead of all that see the same labels, which it does not differ from elsewhere, and `joint`.
 
     ``detail`` adds the differences and their corrected p-values.
     """
     families = [claims_of(block, method) for block in table2_blocks()]
-    ahead = [family.dataset for family in families if family.ahead_of_every]
-    where = listed(code(ahead)) if ahead else "no graph"
-    lines = [f"On the average over sessions `{method}` is ahead of every method that sees the same labels on {where}."]
-    for family in families:
-        for verb, names in ((NOT_DIFFERENT, family.tied()), ("behind", family.behind())):
-            if names and not family.ahead_of_every:
-                found = [family.comparisons[name] for name in names]
-                details = [
-                    f" ({difference(one)}, p = {one.adjusted or 0.0:.2f})" if "detail" in options else ""
-                    for one in found
-                ]
-                parts = [f"`{name}`{detail}" for name, detail in zip(names, details, strict=True)]
-                lines.append(f"On `{family.dataset}` it is {verb} {listed(parts)}.")
+    start = f"On the average over sessions `{method}` is ahead of every method that sees the same labels on"
+    lines = standing(start, families, detail="detail" in options)
     gaps = [
         summary(find_row(block, "joint").last()).mean - summary(find_row(block, method).last()).mean
         for block in table2_blocks()
@@ -96,6 +92,28 @@ def claim(method: str, *options: str) -> str:
     lines.append("The upper reference `joint`, which also sees the labels of the pool, ends")
     lines[-1] += f" {min(gaps):.1f} to {max(gaps):.1f} points above it."
     return textwrap.fill(" ".join(lines), 120, break_on_hyphens=False)
+
+
+def standing(start: str, families: Sequence[Claims], *, detail: bool) -> list[str]:
+    """Sentences on where a method is ahead of every other, and on the methods that it does not differ from elsewhere.
+
+    start: how the first sentence begins, before the names of graphs. detail: with differences and corrected p-values.
+    """
+    ahead = [family.dataset for family in families if family.ahead_of_every]
+    lines = [f"{start} {listed(code(ahead)) if ahead else 'no graph'}."]
+    for family in families:
+        for verb, names in ((NOT_DIFFERENT, family.tied()), ("behind", family.behind())):
+            if names and not family.ahead_of_every:
+                found = [family.comparisons[name] for name in names]
+                details = [f" ({difference(one)}{p_text(one.adjusted)})" if detail else "" for one in found]
+                parts = [f"`{name}`{text}" for name, text in zip(names, details, strict=True)]
+                lines.append(f"On `{family.dataset}` it is {verb} {listed(parts)}.")
+    return lines
+
+
+def p_text(p_value: float | None) -> str:
+    """Three digits below 0.1, so that no value above 0.05 is shown as 0.05; empty without a test."""
+    return "" if p_value is None else f", p = {p_value:.3f}" if p_value < 0.1 else f", p = {p_value:.2f}"
 
 
 @cache
@@ -188,12 +206,12 @@ def stored_megabytes(row: Row) -> float:
     return float(np.mean([result["stored_bytes"] for result in row.results.values()])) / 1e6
 
 
-def open_track() -> str:
-    """The last session under the track ``open``."""
-    values: dict[tuple[str, str], list[float]] = {}
-    for line in read_csv("open_track.csv"):
-        values.setdefault((line["dataset"], line["row"]), []).append(float(line["last_session"]))
-    names = dict.fromkeys(name for _, name in values)
-    ranked = sorted(names, key=lambda name: -np.mean(values[GRAPHS[0], name]))
-    rows = [[f"`{name}`", *(f"{np.mean(values[graph, name]):.1f}" for graph in GRAPHS)] for name in ranked]
-    return table(["last session, %", *code(GRAPHS)], rows)
+def track(name: str) -> str:
+    """The last session of the methods that ran on another track than ``transductive``, the best first."""
+    blocks = find_blocks("tracks", track=name)
+    ranks = stored("bench").ranks(blocks[0])
+    rows = [
+        [f"`{method}`", *(value(summary(find_row(block, method).last())) for block in blocks), f"{ranks[method]:.1f}"]
+        for method in sorted(ranks, key=lambda method: ranks[method])
+    ]
+    return table([f"last session, `{name}`, %", *code(block.dataset for block in blocks), "rank"], rows)

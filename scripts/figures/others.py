@@ -1,4 +1,4 @@
-"""HAG-Meta's ablation, the classifier, strategies, controls, and what was measured once."""
+"""Protocol versions, the classifier, strategies, controls, and what was measured once."""
 
 import json
 import textwrap
@@ -9,12 +9,11 @@ import numpy as np
 from benchmarks import closed_set as closed_set_benchmark
 from benchmarks.false_positives import RATIOS, rates
 from graphfcl.methods import METHODS
-from graphfcl.report import ORACLE, compare_with, summary
+from graphfcl.report import ORACLE, Block, summary
 from graphfcl.stream import PROTOCOL_VERSION
-from scripts.figures.reading import GRAPHS, ROOT, find_block, find_row, read_csv, stored
-from scripts.figures.texts import code, difference, listed, signed, table, value
+from scripts.figures.reading import GRAPHS, ROOT, find_blocks, find_row, read_csv
+from scripts.figures.texts import code, listed, signed, table
 
-FULL = "Proto-GNN + NLA + TLA + GPIL"  # HAG-Meta in its Table 3
 EQUAL_LEARNERS = {
     "views": "one learner on two draws of the features from the same class vectors: equal for nodes of this source",
     "draws": "one method with two random projections, drawn again for every stream",
@@ -22,26 +21,37 @@ EQUAL_LEARNERS = {
 }
 
 
-def version(source: str) -> str:
-    """Under which protocol version an entry of ``results/sources.json`` was computed."""
-    number = json.loads((ROOT / "results" / "sources.json").read_text())[source]["protocol_version"]
-    if number == PROTOCOL_VERSION:
-        return f"*Protocol version {number}{seeds_of(source)}.*"
-    computed = f"These results were computed under protocol version {number}"
-    return f"*{computed} and are being recomputed under version {PROTOCOL_VERSION}.*"
+def version(*sources: str) -> str:
+    """Protocol version and seeds of what a section shows.
+
+    A source is GRID or GRID/PROTOCOL of ``results/bench``, or another entry of ``results/sources.json``.
+    """
+    known = json.loads((ROOT / "results" / "sources.json").read_text())
+    others = [source for source in sources if source in known]
+    for number in (known[name]["protocol_version"] for name in others):
+        if number != PROTOCOL_VERSION:
+            computed = f"These results were computed under protocol version {number}"
+            return f"*{computed} and are being recomputed under version {PROTOCOL_VERSION}.*"
+    seeds: dict[str, list[str]] = {}
+    for source in sources:
+        if source not in others:
+            grid, _, protocol = source.partition("/")
+            title = f"`{grid}`" + (f" under `{protocol}`" if protocol else "")
+            seeds.setdefault(seeds_of(find_blocks(grid, protocol or "strict")), []).append(title)
+    parts = list(seeds) if len(seeds) < 2 else [f"{text} ({listed(titles)})" for text, titles in seeds.items()]
+    return f"*{'; '.join([f'Protocol version {PROTOCOL_VERSION}', *parts]).replace(';', ',', 1)}.*"
 
 
-def seeds_of(source: str) -> str:
-    """The seeds of a folder of results; empty for a file."""
-    if not (ROOT / "results" / source / "grids").is_dir():
-        return ""
-    found: dict[str, list[str]] = {}
-    for block in stored(source).blocks:
+def seeds_of(blocks: Iterable[Block]) -> str:
+    """The seeds of blocks, and of which graphs they differ."""
+    found: dict[str, dict[str, None]] = {}
+    for block in blocks:
         seeds = {seed for row in block.rows for seed in row.results}
-        found.setdefault(f"{min(seeds)} to {max(seeds)}", []).append(block.dataset)
+        text = f"seeds {min(seeds)} to {max(seeds)}" if len(seeds) > 1 else f"seed {min(seeds)}"
+        found.setdefault(text, {})[block.dataset] = None
     usual = max(found, key=lambda text: len(found[text]))
     others = [f"{text} on {listed(code(found[text]))}" for text in found if text != usual]
-    return f", seeds {'; '.join([usual, *others])}"
+    return "; ".join([usual, *others])
 
 
 def measured(name: str) -> str:
@@ -52,28 +62,6 @@ def measured(name: str) -> str:
     about = [f"`{line['command']}`, {line['machine']}" for line in lines]
     text = table(["", *columns], [[row, *(cells.get((row, column), "") for column in columns)] for row in rows])
     return f"{text}\n\nMeasured once: {'; '.join(dict.fromkeys(about))}."
-
-
-def ablation() -> str:
-    """Rows of Table 3 minus all three parts, on the average over sessions."""
-    lines = read_csv("hag_meta_parts.csv")
-    graphs, names = (list(dict.fromkeys(line[key] for line in lines)) for key in ("dataset", "row"))
-    others = [name for name in names if name != FULL]
-    rows = [[f"{FULL} (HAG-Meta)"], *([name] for name in others)]
-    ranges: dict[bool, list[float]] = {True: [], False: []}
-    for graph in graphs:
-        values: dict[str, dict[int, float]] = {name: {} for name in names}
-        for line in lines:
-            if line["dataset"] == graph:
-                values[line["row"]][int(line["seed"])] = float(line["average"])
-        rows[0].append(value(summary(values[FULL])))
-        compared = compare_with(FULL, values, find_block("table2", graph, track="transductive").ratios)
-        for row, name in zip(rows[1:], others, strict=True):
-            row.append(difference(compared[name].swapped, star=True))
-            ranges["GPIL" in name].append(-compared[name].difference.mean)
-    without, other = ("{} to {}".format(*(signed(f(ranges[key])) for f in (min, max))) for key in (False, True))
-    text = f"Rows without GPIL differ by {without} points, rows with GPIL but without NLA or TLA by {other}."
-    return f"{table(['average over sessions, %', *code(graphs)], rows)}\n\n{text}"
 
 
 def answers() -> str:
@@ -126,7 +114,7 @@ def groups() -> str:
 
 def strategies(method: str) -> str:
     """Balanced accuracy with 60 % of the labels and with all, and novel classes found, for each strategy."""
-    blocks = [find_block("active", graph, "active") for graph in GRAPHS]
+    blocks = find_blocks("active", folder="active")
     names = [row.name for row in blocks[0].rows if row.name.startswith(f"{method}, ")]
     names.sort(key=lambda name: -summary(find_row(blocks[0], name).values("balanced_at_all")).mean)
     rows = []
@@ -140,7 +128,7 @@ def strategies(method: str) -> str:
             ]
             cells.append(f"{found[0]:.1f} / {found[1]:.1f}, {found[2]:.0f}")
         rows.append([f"`{name.removeprefix(f'{method}, ')}`{oracle}", *cells])
-    return table([f"`{method}`", *code(GRAPHS)], rows)
+    return table([f"`{method}`", *code(block.dataset for block in blocks)], rows)
 
 
 def candidates() -> str:

@@ -22,14 +22,20 @@ def read_csv(name: str) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def find_block(grid: str, graph: str, folder: str = "bench", **protocol: Any) -> Block:
-    """The block of a grid on a graph whose protocol has these values."""
-    wanted = {"name": "strict", **protocol}
-    (found,) = (
+def find_blocks(grid: str, protocol: str = "strict", folder: str = "bench", **rules: Any) -> tuple[Block, ...]:
+    """The blocks of a grid under a protocol with these rules, graph by graph."""
+    wanted = {"name": protocol, **rules}
+    found = [
         block
         for block in stored(folder).blocks
-        if block.grid.name == grid and block.dataset == graph and wanted.items() <= block.protocol.items()
-    )
+        if block.grid.name == grid and wanted.items() <= block.protocol.items() and block.dataset in GRAPHS
+    ]
+    return tuple(sorted(found, key=lambda block: GRAPHS.index(block.dataset)))
+
+
+def find_block(grid: str, graph: str, protocol: str = "strict", **rules: Any) -> Block:
+    """The one block of a grid on a graph under a protocol with these rules."""
+    (found,) = (block for block in find_blocks(grid, protocol, **rules) if block.dataset == graph)
     return found
 
 

@@ -29,6 +29,7 @@ from graphfcl.report.page import (
 from graphfcl.report.rows import (
     FORM as FORM,
     ORACLE as ORACLE,
+    QUERIES as QUERIES,
     Row as Row,
     summary as summary,
 )
