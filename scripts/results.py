@@ -2,7 +2,8 @@
 
 Runs the grids below in ``runs/results``, where each continues if it was interrupted, and puts the seeds that are
 complete into ``results/bench``, with a report. Then ``python -m scripts.figures`` writes the tables and pictures of the
-docs. Without names all grids run, in this order; with ``--install`` none does.
+docs. Without names all grids run, in this order; with ``--install`` none does. With ``--continue`` a new
+``runs/results`` starts with the cells of ``results/bench``, which are then not computed again.
 """
 
 import argparse
@@ -39,12 +40,18 @@ def main(words: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(GRIDS)}")
     parser.add_argument("--install", action="store_true", help="run nothing, install what is complete")
+    parser.add_argument(
+        "--continue", dest="goes_on", action="store_true", help="do not compute the cells of results/bench again"
+    )
     parser.add_argument("--device", default="auto")
     parser.add_argument("--jobs", default="1")
     options = parser.parse_args(words)
     unknown = [name for name in options.names if name not in GRIDS]
     if unknown:
         parser.error(f"there is no grid {unknown[0]!r}: name some of {', '.join(GRIDS)}.")
+    if options.goes_on and not RUNS.exists():
+        shutil.copytree(RESULTS / "grids", RUNS / "grids")
+        CellStore(RUNS).unpack()
     failed = []
     for name in () if options.install else options.names or GRIDS:
         place = ("--device", options.device, "--jobs", options.jobs, "--out", str(RUNS.relative_to(ROOT)))

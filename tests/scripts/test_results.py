@@ -87,3 +87,27 @@ def test_only_complete_seeds_of_a_graph_are_installed(tmp_path: Path, monkeypatc
     with pytest.raises(SystemExit, match="has 6 cells of table2"):
         results.install(other, target)
     assert len(collect(target).blocks) == 3
+
+
+def test_continued_runs_start_with_the_stored_cells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    runs, stored, computed = tmp_path / "runs", tmp_path / "bench", tmp_path / "computed"
+    template = stored_result(tmp_path / "template")
+    cells = [Cell(GRAPH, "cec", seed, rules=RULES) for seed in range(3)]
+    store(computed, "table2", "table2", [(cell, template) for cell in cells])
+    monkeypatch.setattr(results, "dataset_rows", lambda names, _: [(name, *range(10)) for name in names])
+    results.install(computed, stored)
+    monkeypatch.setattr(results, "RUNS", runs)
+    monkeypatch.setattr(results, "RESULTS", stored)
+    monkeypatch.setattr(results, "ROOT", tmp_path)
+    started: list[list[bool]] = []
+
+    def note(command: list[str], **_: Any) -> subprocess.CompletedProcess[str]:
+        started.append([CellStore(runs).done(cell) for cell in cells])
+        return subprocess.CompletedProcess(command, 0)
+
+    monkeypatch.setattr(results.subprocess, "run", note)
+    assert results.main(["table2", "--continue"]) == 0
+    monkeypatch.setattr(results, "install", lambda *_: 0)
+    CellStore(runs).path(cells[0]).unlink()
+    assert results.main(["table2", "--continue"]) == 0
+    assert started == [[True, True, True], [False, True, True]], "a folder of runs that exists stays as it is"
