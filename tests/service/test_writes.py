@@ -82,12 +82,19 @@ def test_the_graph_grows(server: Client, free: list[str]) -> None:
     assert server.get("/v1/nodes?q=fresh").json["nodes"] == [{"id": "fresh", "label": None}]
     assert server.send("POST", "/v1/edges", {"sources": ["nobody"], "targets": [free[0]]}).status == 404
     assert server.send("POST", "/v1/edges", {"sources": ["fresh"], "targets": []}).status == 422
-    assert server.send("POST", "/v1/nodes", {"ids": ["fresh"], "features": features}).status == 422
-    for source, target, weights in (("fresh", free[0], [2.0]), (free[0], "fresh", [1.0]), ("fresh", "fresh", None)):
+    other = {"ids": ["fresh"], "features": [{"feature_0": 2.0}]}
+    assert server.send("POST", "/v1/nodes", other).status == 422
+    for source, target, weights in ((free[0], "fresh", [1.0]), ("fresh", "fresh", None)):
         answer = server.send("POST", "/v1/edges", {"sources": [source], "targets": [target], "weights": weights})
         assert answer.status == 422
-        assert "add nothing" in answer.json["detail"]
     assert server.get("/v1/model").json["version"] == 3
+    again = server.send("POST", "/v1/edges", {"sources": [free[0]], "targets": ["fresh"], "weights": [2.0]})
+    assert (again.status, again.json["version"]) == (200, 4), again.content
+    for on_existing, done in (("skip", "skipped 1 node"), ("update", "updated 1 node")):
+        answer = server.send("POST", "/v1/nodes", {**other, "on_existing": on_existing})
+        assert answer.status == 200, answer.content
+        assert done in server.get("/v1/versions?limit=1").json["versions"][0]["what"]
+    assert server.send("POST", "/v1/nodes", {**other, "on_existing": "replace"}).status == 422
 
 
 def test_numbers_as_large_as_can_be(server: Client, free: list[str]) -> None:

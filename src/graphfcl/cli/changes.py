@@ -63,15 +63,23 @@ def grow(
     options: ChangeOptions,
     nodes: Annotated[Path | None, option("Table of new nodes: the column node, and text or feature columns.")] = None,
     edges: Annotated[Path | None, option("Table of new edges: columns source, target, optionally weight.")] = None,
+    on_existing: Annotated[
+        str,
+        option(
+            "If a node or edge is there with other features or weight: refuse, skip or update it.",
+            choices("refuse", "skip", "update"),
+        ),
+    ] = "refuse",
 ) -> Answer:
-    """Add nodes and edges to the model's graph."""
+    """Add nodes and edges to the model's graph, or update them."""
     if nodes is None and edges is None:
         raise InputError("there is nothing to add: give --nodes, --edges or both.")
 
     def apply(classifier: "production.GraphClassifier") -> None:
         columns = classifier.configuration.columns
         new = None if nodes is None else production.read_nodes(nodes, classifier.graph_, columns, _note)
-        classifier.grow(nodes=new, edges=None if edges is None else production.read_edges(edges, columns))
+        ends = None if edges is None else production.read_edges(edges, columns)
+        classifier.grow(nodes=new, edges=ends, on_existing=on_existing)
 
     return options.change(apply)
 

@@ -158,3 +158,10 @@ class TextWeights:
         length = np.sqrt(np.bincount(rows, weights=values**2, minlength=counted.shape[0]))
         weighted = (values / length[rows]).astype(np.float32)
         return sparse.csr_array((weighted, counted.indices, counted.indptr), shape=counted.shape)
+
+
+def stacked(parts: list[Features]) -> Features:
+    """Some rows below the others."""
+    if isinstance(parts[0], np.ndarray):
+        return np.concatenate(parts)
+    return sparse.csr_array(sparse.vstack(parts, format="csr", dtype=np.float32))

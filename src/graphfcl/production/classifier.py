@@ -244,29 +244,41 @@ class GraphClassifier(AnsweringModel):
     # The graph
 
     def add_nodes(
-        self, ids: Sequence[Any], features: Any = None, *, texts: Sequence[str] | None = None
+        self,
+        ids: Sequence[Any],
+        features: Any = None,
+        *,
+        texts: Sequence[str] | None = None,
+        on_existing: str = "refuse",
     ) -> "GraphClassifier":
         """Add nodes, with this graph's feature columns, or with texts if it was made from text; without edges yet."""
-        return self.grow(nodes=(ids, features, texts))
+        return self.grow(nodes=(ids, features, texts), on_existing=on_existing)
 
     def add_edges(
-        self, source: Sequence[Any], target: Sequence[Any], weights: np.ndarray | None = None
+        self,
+        source: Sequence[Any],
+        target: Sequence[Any],
+        weights: np.ndarray | None = None,
+        *,
+        on_existing: str = "refuse",
     ) -> "GraphClassifier":
         """Add edges between existing nodes, given by the ids of their ends."""
-        return self.grow(edges=(source, target, weights))
+        return self.grow(edges=(source, target, weights), on_existing=on_existing)
 
-    def grow(self, *, nodes: Any = None, edges: Any = None) -> "GraphClassifier":
+    def grow(self, *, nodes: Any = None, edges: Any = None, on_existing: str = "refuse") -> "GraphClassifier":
         """Add nodes (ids, features, texts) and edges (sources, targets, weights) in one change.
 
         Either may be a DataFrame with the columns of the tables of the fit, or ``node`` and the feature columns;
-        ``source`` and ``target``.
+        ``source`` and ``target``. A node or an edge that is in the graph with the same features or the same weight
+        changes nothing. on_existing: ``refuse`` all if others are there, ``skip`` these, or ``update`` their features
+        and weights; a row of nodes replaces all features of its node.
         """
         from graphfcl.production.changes.graph_changes import as_new_edges, as_new_nodes, grown
 
         with self._change() as draft:
             columns = self._columns()
             more = as_new_nodes(nodes, draft.graph, columns), as_new_edges(edges, columns)
-            draft.change_graph(grown(draft.graph, *more))
+            draft.change_graph(grown(draft.graph, *more, on_existing))
         return self
 
     def remove_edges(self, source: Sequence[Any], target: Sequence[Any]) -> "GraphClassifier":

@@ -65,16 +65,21 @@ class GroupName(Body):
 
 
 class NewNodes(Body):
-    """New nodes. features: for each a row of numbers or ``{name: value}``; or texts instead."""
+    """New nodes. features: for each a row of numbers or ``{name: value}``; or texts instead.
+
+    on_existing: if a node is there with other features, ``refuse`` all, ``skip`` it or ``update`` it.
+    """
 
     ids: list[Id] = Field(min_length=1)
     features: list[dict[str, Finite] | list[Finite]] | None = None
     texts: list[StrictStr] | None = None
+    on_existing: StrictStr = "refuse"
 
 
 class NewEdges(Body):
-    """New edges, by the ids of their ends."""
+    """New edges, by the ids of their ends. on_existing: the same for edges with another weight."""
 
     sources: list[Id] = Field(min_length=1)
     targets: list[Id] = Field(min_length=1)
     weights: list[Finite] | None = None
+    on_existing: StrictStr = "refuse"

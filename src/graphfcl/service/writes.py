@@ -183,28 +183,23 @@ def _class_routes(routes: APIRouter, service: Service) -> None:
 def _graph_routes(routes: APIRouter, service: Service) -> None:
     @routes.post("/nodes")
     async def add_nodes(change: Change, body: bodies.NewNodes) -> Response:
-        """Add nodes with features or texts, without edges."""
+        """Add nodes with features or texts, without edges, or update them."""
         _refuse_dots(body.ids)
         refuse_many(len(body.ids), service.limits.labels, "ids")
 
-        return await service.change(change, lambda model, _: model.add_nodes(body.ids, body.features, texts=body.texts))
+        def apply(model: GraphClassifier, _: Snapshot) -> None:
+            model.add_nodes(body.ids, body.features, texts=body.texts, on_existing=body.on_existing)
+
+        return await service.change(change, apply)
 
     @routes.post("/edges")
     async def add_edges(change: Change, body: bodies.NewEdges) -> Response:
-        """Add edges between existing nodes."""
+        """Add edges between existing nodes, or update their weights."""
         refuse_many(max(len(body.sources), len(body.targets)), service.limits.labels, "edges")
 
         def apply(model: GraphClassifier, snapshot: Snapshot) -> None:
             require_rows(snapshot, [*body.sources, *body.targets])
             weights = None if body.weights is None else np.array(body.weights, dtype=np.float64)
-            model.add_edges(body.sources, body.targets, weights)
-            rows = snapshot.graph.rows_of_ids(body.sources)
-            before, after = (each.visible.neighbours_at(rows) for each in (snapshot.graph, model.graph_))
-            if (before != after).nnz == 0:
-                raise Problem(
-                    422,
-                    "the edges add nothing: each is there already with this weight or a larger one, or leads from a "
-                    "node to itself; nothing was changed.",
-                )
+            model.add_edges(body.sources, body.targets, weights, on_existing=body.on_existing)
 
         return await service.change(change, apply)

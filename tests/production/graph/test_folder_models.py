@@ -113,7 +113,7 @@ def test_new_nodes_and_edges_are_checked(model: GraphClassifier, graph: GraphFol
     known = int(graph.node_ids[0])
     features = graph.features(0, 1)
     for change, said in [
-        (lambda: model.add_nodes([known], features), "in the graph already"),
+        (lambda: model.add_nodes([known], graph.features(1, 2)), "in the graph already"),
         (lambda: model.add_nodes(["x"], features), "no whole number"),
         (lambda: model.add_nodes([9999], features[:, :3]), "features of shape"),
         (lambda: model.add_edges([known], [123456]), "not in the graph"),

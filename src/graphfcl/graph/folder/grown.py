@@ -18,9 +18,10 @@ from scipy import sparse
 
 from graphfcl.errors import InputError
 from graphfcl.graph.folder.reader import GraphFolder
-from graphfcl.graph.folder.rows import STEP, FolderRows, Neighbours, stacked
-from graphfcl.graph.graph import UNKNOWN, Features
+from graphfcl.graph.folder.rows import STEP, FolderRows, Neighbours
+from graphfcl.graph.graph import UNKNOWN
 from graphfcl.graph.ids import IdIndex, pack_texts, unpack_texts
+from graphfcl.graph.views import Features, stacked
 from graphfcl.runtime.files import canonical_json, make_folder, sha256_of, write_bytes
 
 GROWN = "grown.json"
@@ -35,9 +36,9 @@ class Growth:
     A row is never used twice: added nodes get the rows after those of the folder, and the row of a removed node stays
     empty. Nothing is kept of a removed node but its row.
 
-    row_count: all rows, those of removed nodes included. places: (m,) int64 rows of the added nodes that are there,
-    ascending. ids, features: of these nodes; features are raw. gone: (g,) int64 rows of the folder whose nodes were
-    removed, ascending.
+    row_count: all rows, those of removed nodes included. places: (m,) int64 rows of the added nodes that are there, and
+    of nodes of the folder that have other features now, ascending. ids, features: of these nodes; features are raw.
+    gone: (g,) int64 rows of the folder whose nodes were removed, ascending.
     first, second: (e,) int64 rows of the ends of changed edges, first < second, in order, each pair once. weights,
     before: (e,) float32 weight of the pair now, 0 if it was removed, and in the folder, 0 if it is not there.
     edge_change: number of edges more than in the folder.
@@ -105,9 +106,13 @@ class Growth:
         """How the added nodes are found."""
         return IdIndex(self.ids)
 
+    def added(self, folder_rows: int) -> int:
+        """How many added nodes are there. folder_rows: those of the folder."""
+        return self.places.size - int(np.searchsorted(self.places, folder_rows))
+
     def shown(self, folder_rows: int) -> np.ndarray | None:
-        """(row_count,) bool, whether the node of a row is there; None if all are. folder_rows: those of the folder."""
-        if not self.gone.size and self.row_count == folder_rows + self.places.size:
+        """(row_count,) bool, whether the node of a row is there; None if all are."""
+        if not self.gone.size and self.row_count == folder_rows + self.added(folder_rows):
             return None
         mask = np.zeros(self.row_count, dtype=bool)
         mask[:folder_rows] = True
@@ -120,16 +125,18 @@ class Growth:
     def with_nodes(self, ids: np.ndarray, features: Features) -> "Growth":
         """More nodes, in the rows that follow."""
         rows = np.arange(self.row_count, self.row_count + ids.size)
-        if isinstance(self.features, np.ndarray):
-            stacked: Features = np.concatenate([self.features, np.asarray(features, dtype=np.float32)])
-        else:
-            stacked = sparse.csr_array(sparse.vstack([self.features, features], format="csr", dtype=np.float32))
+        return replace(self, row_count=self.row_count + ids.size).with_features(rows, ids, features)
+
+    def with_features(self, rows: np.ndarray, ids: np.ndarray, features: Features) -> "Growth":
+        """Features of some nodes. rows: each once."""
+        kept = np.flatnonzero(~np.isin(self.places, rows))
+        places = np.concatenate([self.places[kept], rows])
+        order = np.argsort(places)
         return replace(
             self,
-            row_count=self.row_count + ids.size,
-            places=np.concatenate([self.places, rows]),
-            ids=np.concatenate([self.ids, ids]),
-            features=stacked,
+            places=places[order],
+            ids=np.concatenate([self.ids[kept], ids])[order],
+            features=stacked([self.features[kept], features])[order],
         )
 
     def without_nodes(self, rows: np.ndarray, folder_rows: int, edges: int) -> "Growth":
@@ -242,12 +249,20 @@ class GrownRows(FolderRows):
     def _all_features(self, start: int, stop: int) -> Features:
         count, places = self.stored.node_count, self.growth.places
         stored = self.stored.features(min(start, count), min(stop, count))
-        if stop <= count:
+        low, high = np.searchsorted(places, [start, stop]).tolist()
+        if low == high and stop <= count:
             return stored
-        first = max(start, count)
-        low, high = np.searchsorted(places, [first, stop]).tolist()
-        added = _scattered(self.growth.features[low:high], places[low:high] - first, stop - first)
-        return stacked([stored, added]) if start < count else added
+        empty = np.zeros((1, self.feature_count), dtype=np.float32)
+        parts = (
+            stored,
+            self.growth.features[low:high],
+            empty if isinstance(stored, np.ndarray) else sparse.csr_array(empty),
+        )
+        there = stored.shape[0]
+        source = np.full(stop - start, there + high - low)  # a row that has no node is empty
+        source[:there] = np.arange(there)
+        source[places[low:high] - start] = there + np.arange(high - low)
+        return stacked([*parts])[source]
 
 
 class GrownFolder(GraphFolder):
@@ -361,17 +376,3 @@ def _checksum(path: Path) -> str | None:
         return sha256_of(path.read_bytes())
     except OSError:
         return None
-
-
-def _scattered(rows: Features, places: np.ndarray, count: int) -> Features:
-    """(count, d) some rows in their places, 0 elsewhere."""
-    if places.size == count:
-        return rows if isinstance(rows, np.ndarray) else sparse.csr_array(rows)
-    if isinstance(rows, np.ndarray):
-        placed = np.zeros((count, rows.shape[1]), dtype=rows.dtype)
-        placed[places] = rows
-        return placed
-    lengths = np.zeros(count, dtype=np.int64)
-    lengths[places] = np.diff(rows.indptr)
-    ends = np.concatenate([[0], np.cumsum(lengths)])
-    return sparse.csr_array((rows.data, rows.indices, ends), shape=(count, rows.shape[1]))

@@ -22,7 +22,7 @@ from graphfcl.graph.folder.manifest import (
     Manifest,
     read_manifest,
 )
-from graphfcl.graph.graph import Features
+from graphfcl.graph.views import Features, stacked
 from graphfcl.runtime.files import sha256_of
 
 ROW_FILES = (INDPTR, INDICES, WEIGHTS, ROWS, FEATURE_INDPTR, FEATURE_INDICES, FEATURE_VALUES)
@@ -198,13 +198,6 @@ class FolderRows:
 def misfit(path: Path) -> InputError:
     """A file whose numbers cannot be right."""
     return InputError(f"{path} holds numbers that cannot be right: copy it again or import the graph again.")
-
-
-def stacked(parts: list[Features]) -> Features:
-    """Some rows below the others."""
-    if isinstance(parts[0], np.ndarray):
-        return np.concatenate(parts)
-    return sparse.csr_array(sparse.vstack(parts, format="csr", dtype=np.float32))
 
 
 def _emptied(rows: Features, places: np.ndarray) -> Features:

@@ -137,7 +137,10 @@ class Draft:
     # The graph
 
     def change_graph(self, change: GraphChange) -> None:
-        """Continue with a changed graph."""
+        """Continue with a changed graph; if nothing changed, only the history grows."""
+        if not change.removed.size and not any(each.size for each in change.touched):
+            self.record(change.entry)
+            return
         before, self.graph = self.graph, change.graph
         entry = {**change.entry, **self.using(lambda learner: change.graph.carry(learner, before, change.touched))}
         if change.removed.size:

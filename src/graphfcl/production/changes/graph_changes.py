@@ -1,27 +1,35 @@
-"""Growing and shrinking a graph in one step, with the nodes that the step touched."""
+"""Growing, updating and shrinking a graph in one step, with the nodes that the step touched."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
-from graphfcl.errors import InputError, shown
-from graphfcl.graph.ids import list_of_nodes
+from graphfcl.errors import InputError, quoted, shown
+from graphfcl.graph.build import adjacency_from_edges
+from graphfcl.graph.ids import list_of_nodes, listed
 from graphfcl.graph.tables.columns import ReadColumns
 from graphfcl.graph.tables.frames import is_frame
 from graphfcl.production.graph import ModelGraph
+from graphfcl.production.graph.feature_columns import clean_new_ids
+from graphfcl.production.labels.history import Entry
 
 NewNodes = tuple[Sequence[Any], Any, Sequence[str] | None]  # ids, features, texts
 NewEdges = tuple[Sequence[Any], Sequence[Any], np.ndarray | None]  # ids of sources, ids of targets, weights
 EdgeEnds = tuple[Sequence[Any], Sequence[Any]]  # ids of sources, ids of targets
+ON_EXISTING = ("refuse", "skip", "update")
+BEFORE = ("updated_", "skipped_", "same_")  # what became of nodes and edges that were there
+CHOICES = "take on_existing='skip' or 'update' (--on-existing)"
+LISTED_FEATURES = 5  # of those that changed, the history names so many
 
 
 @dataclass(frozen=True, eq=False)
 class GraphChange:
     """A changed graph.
 
-    touched: numbers of its nodes that are new or whose edges changed, in arrays that may overlap.
+    touched: numbers of its nodes that are new or whose features or edges changed, in arrays that may overlap.
     removed: numbers of the nodes that left.
     entry: what the history says of the change.
     """
@@ -85,23 +93,100 @@ def _members(source: Any, what: str, wanted: str) -> list[Any]:
     return [*source, *[None] * (3 - len(source))]
 
 
-def grown(before: ModelGraph, nodes: NewNodes | None, edges: NewEdges | None) -> GraphChange:
-    """Add nodes, then edges, which may lead to the new nodes."""
+def grown(before: ModelGraph, nodes: NewNodes | None, edges: NewEdges | None, on_existing: str) -> GraphChange:
+    """Add nodes, then edges, which may lead to the new nodes.
+
+    A node or an edge that is there already with the same features or the same weight changes nothing. on_existing: what
+    happens to others that are there: ``refuse`` all, ``skip`` them, or ``update`` the graph.
+    """
+    if on_existing not in ON_EXISTING:
+        raise InputError(f"on_existing is {shown(on_existing)}: take refuse, skip or update.")
     if not (nodes is not None and len(nodes[0])) and not (edges is not None and len(edges[0])):
         raise InputError("there is nothing to add: give nodes, edges or both.")
-    graph, touched = before, []
-    words: dict[str, int] = {}
+    change = GraphChange(before, [], {"what": "grow", "nodes": 0, "edges": 0})
     if nodes is not None:
-        ids, values, texts = nodes
-        features = graph.columns.features_of(values, texts=texts)
-        graph, fresh = graph.with_nodes(ids, features)
-        words = graph.columns.words_of(features, texts)
-        touched.append(fresh)
+        change = _with_nodes(change, nodes, on_existing)
     if edges is not None:
-        graph, ends = graph.with_edges(*edges)
-        touched.append(ends)
-    nodes_more, edges_more = graph.node_count - before.node_count, graph.edge_count - before.edge_count
-    return GraphChange(graph, touched, {"what": "grow", "nodes": nodes_more, "edges": edges_more, **words})
+        change = _with_edges(change, edges, on_existing)
+    if not any(change.entry.get(f"{prefix}{what}") for prefix in ("", *BEFORE) for what in ("nodes", "edges")):
+        raise InputError("the edges lead from nodes to themselves or weigh 0: leave them out; nothing was changed.")
+    return change
+
+
+def _with_nodes(change: GraphChange, nodes: NewNodes, on_existing: str) -> GraphChange:
+    """A change that adds or updates nodes as well."""
+    graph, (_, values, texts) = change.graph, nodes
+    given = listed(nodes[0])
+    ids, features = clean_new_ids(given, graph), graph.columns.features_of(values, texts=texts)
+    graph.columns.refuse_other_shape(features, ids.size)
+    rows = graph.rows_of_ids(ids)
+    new, there = np.flatnonzero(rows < 0), np.flatnonzero(rows >= 0)
+    different = sparse.coo_array(graph.features_at(rows[there]) != features[there])
+    other = there[np.unique(different.row)]
+    if other.size and on_existing == "refuse":
+        stored = graph.ids_at(rows[other[:1]])[0]
+        spelled = "" if str(stored) == str(given[other[0]]) else f" (as {quoted(stored)})"
+        raise InputError(
+            f"node {quoted(given[other[0]])}{_more(other)} is in the graph already{spelled}, with other features: "
+            f"leave it out, or {CHOICES}; nothing was changed."
+        )
+    taken, touched, changed = new, [], {}
+    if on_existing == "update":
+        graph, taken = graph.with_features(rows[other], features[other]), np.union1d(new, other)
+        columns, times = np.unique(different.col, return_counts=True)
+        most = np.argsort(-times, kind="stable")[:LISTED_FEATURES]
+        changed = {graph.columns.raw_name(columns[place]): int(times[place]) for place in most.tolist()}
+        touched.append(graph.numbers_at(rows[other]))
+    graph, numbers = graph.with_nodes(ids[new], features[new])
+    words = graph.columns.words_of(features[taken], None if texts is None else [texts[row] for row in taken.tolist()])
+    counts = _counts("nodes", new.size, other.size, there.size - other.size, on_existing)
+    named = {"features": changed} if changed else {}
+    return GraphChange(graph, [*touched, numbers], {**change.entry, **counts, **named, **words})
+
+
+def _with_edges(change: GraphChange, edges: NewEdges, on_existing: str) -> GraphChange:
+    """A change that adds or updates edges as well."""
+    graph = change.graph
+    first, second, weights = _pairs(graph.rows_of_ends(*edges[:2]), edges[2], "the new edges")
+    before = graph.weights_between(first, second)
+    new, other = before == 0, np.flatnonzero((before > 0) & (before != weights))
+    if other.size and on_existing == "refuse":
+        place = other[0]
+        ends = " and ".join(quoted(each) for each in graph.ids_at(np.array([first[place], second[place]])).tolist())
+        raise InputError(
+            f"the edge between {ends}{_more(other)} is in the graph already, with weight {before[place]:g} and not "
+            f"{weights[place]:g}: leave it out, or {CHOICES}; nothing was changed."
+        )
+    taken = (before != weights) if on_existing == "update" else new
+    first, second = first[taken], second[taken]
+    graph = graph.with_weights(first, second, weights[taken], before[taken])
+    added = int(np.count_nonzero(new))
+    counts = _counts("edges", added, other.size, before.size - added - other.size, on_existing)
+    touched = graph.numbers_at(np.union1d(first, second))
+    return GraphChange(graph, [*change.touched, touched], {**change.entry, **counts})
+
+
+def _counts(what: str, new: int, other: int, same: int, on_existing: str) -> Entry:
+    """How many nodes or edges were new, were there and differ, and were there and are the same."""
+    done = "updated" if on_existing == "update" else "skipped"
+    existing = {f"{done}_{what}": other, f"same_{what}": same}
+    return {what: new, **{name: count for name, count in existing.items() if count}}
+
+
+def _more(places: np.ndarray) -> str:
+    return f" (and {places.size - 1} more)" if places.size > 1 else ""
+
+
+def _pairs(ends: np.ndarray, weights: np.ndarray | None, what: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(e,) rows of the ends of edges, first < second, each pair once, and their weights: of two the larger.
+
+    ends: (2, e) rows. what: what messages call the edges.
+    """
+    rows, places = np.unique(ends, return_inverse=True)
+    places = places.reshape(ends.shape)
+    small, _ = adjacency_from_edges(places[0], places[1], weights, rows.size, what)
+    half = sparse.coo_array(sparse.triu(small, k=1))
+    return rows[half.row].astype(np.int64), rows[half.col].astype(np.int64), half.data.astype(np.float32)
 
 
 def shrunk(before: ModelGraph, nodes: Sequence[Any] | None, edges: EdgeEnds | None) -> GraphChange:
@@ -110,10 +195,17 @@ def shrunk(before: ModelGraph, nodes: Sequence[Any] | None, edges: EdgeEnds | No
         raise InputError("there is nothing to remove: give nodes, edges or both.")
     graph, touched, removed = before, [], np.zeros(0, dtype=np.int64)
     if edges is not None:
-        graph, ends = graph.without_edges(*edges)
-        touched.append(ends)
+        ends = graph.rows_of_ends(*edges)
+        missing = np.flatnonzero(graph.weights_between(ends.min(axis=0), ends.max(axis=0)) == 0)
+        if missing.size:
+            pair = " and ".join(quoted(each) for each in graph.ids_at(ends[:, missing[0]]).tolist())
+            raise InputError(f"there is no edge between {pair}: leave it out; nothing was changed.")
+        first, second, gone = _pairs(ends, None, "the edges to remove")
+        weights = graph.weights_between(first, second)
+        graph = graph.with_weights(first, second, np.zeros_like(gone), weights)
+        touched.append(graph.numbers_at(np.union1d(first, second)))
     if nodes is not None:
         graph, removed, around = graph.without_nodes(nodes)
-        touched = [ends[~np.isin(ends, removed)] for ends in touched] + [around]
+        touched = [each[~np.isin(each, removed)] for each in touched] + [around]
     nodes_less, edges_less = before.node_count - graph.node_count, before.edge_count - graph.edge_count
     return GraphChange(graph, touched, {"what": "shrink", "nodes": nodes_less, "edges": edges_less}, removed)

@@ -156,16 +156,29 @@ class ModelGraph(NodeIndex, Protocol):
     def all_words(self) -> dict[str, int]:
         """How many words its nodes have; see :meth:`FeatureColumns.words_of`."""
 
-    # Changes; each returns the new graph and the numbers of the nodes that are new or whose edges changed
+    # Changes
 
-    def with_nodes(self, ids: Any, features: "Features") -> tuple[Self, np.ndarray]:
-        """More nodes, without edges yet. features: (m, d) as its ``columns`` make them."""
+    def with_nodes(self, ids: np.ndarray, features: "Features") -> tuple[Self, np.ndarray]:
+        """More nodes, without edges yet, and their numbers.
 
-    def with_edges(self, source: Any, target: Any, weights: np.ndarray | None = None) -> tuple[Self, np.ndarray]:
-        """More edges, given by the ids of their ends; of two weights of a pair the larger stays."""
+        ids: (m,) as :func:`clean_new_ids` makes them, none of which is there. features: (m, d) as its ``columns`` make
+        them.
+        """
 
-    def without_edges(self, source: Any, target: Any) -> tuple[Self, np.ndarray]:
-        """Fewer edges; one that is not there is an error."""
+    def features_at(self, rows: np.ndarray) -> "Features":
+        """(m, d) raw features of rows."""
+
+    def with_features(self, rows: np.ndarray, features: "Features") -> Self:
+        """Other raw features of some rows, each once."""
+
+    def weights_between(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:
+        """(e,) float32 weights of the edges between pairs of rows; 0 where there is no edge."""
+
+    def with_weights(self, first: np.ndarray, second: np.ndarray, weights: np.ndarray, before: np.ndarray) -> Self:
+        """Other weights of some pairs of rows, each once and first < second; 0 removes an edge.
+
+        before: (e,) their weights now.
+        """
 
     def without_nodes(self, ids: Any) -> tuple[Self, np.ndarray, np.ndarray]:
         """Fewer nodes, their edges with them: the graph, their numbers, and those of their neighbours."""

@@ -28,8 +28,10 @@ class FeatureColumns:
 
     def name(self, column: int) -> str:
         """The name of a feature that a learner sees."""
-        if self.text_weights is not None:
-            column = int(self.text_weights.raw_columns[column])
+        return self.raw_name(column if self.text_weights is None else int(self.text_weights.raw_columns[column]))
+
+    def raw_name(self, column: int) -> str:
+        """The name of a column of the graph."""
         return f"feature_{column}" if self.names is None else str(self.names[column])
 
     @property
@@ -114,19 +116,11 @@ class FeatureColumns:
         return {"words": round(words), "unknown_words": round(words - inside)}
 
 
-def fresh_ids(ids: Any, graph: Any) -> np.ndarray:
-    """(m,) valid ids of new nodes, in the form of the graph's."""
+def clean_new_ids(ids: Any, graph: Any) -> np.ndarray:
+    """(m,) valid ids of nodes that a user adds, each once, in the form of the graph's."""
     values, numbers = listed(ids), graph.is_whole_numbers
     fresh, _ = make_ids(values, lambda row: f"new node {row + 1}", read_numbers=numbers)
     if numbers and fresh.dtype == object:
         wrong = next(node for node in fresh.tolist() if whole_number(node) is None)
         raise InputError(f"node id {quoted(wrong)} is no whole number, but all ids of this graph are.")
-    if not numbers:
-        fresh = text_array([str(node) for node in fresh.tolist()])
-    rows = graph.rows_of_ids(fresh)
-    if (rows >= 0).any():
-        place = int(np.flatnonzero(rows >= 0)[0])
-        stored = graph.ids_at(rows[[place]])[0]
-        spelled = "" if str(stored) == str(values[place]) else f" (as {quoted(stored)})"
-        raise InputError(f"node {quoted(values[place])} is in the graph already{spelled}: leave it out.")
-    return fresh
+    return fresh if numbers else text_array([str(node) for node in fresh.tolist()])

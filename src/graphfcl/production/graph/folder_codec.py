@@ -135,7 +135,8 @@ class StoredFolderGraph(StoredGraph):
 
         ids, places, gone = read_ids(self._nodes), self._rows("places"), self._rows("gone")
         need(np.unique(ids).size == ids.size == places.size, "an id stands twice")
-        need(places.size == 0 or (places[0] >= count and places[-1] < self._row_count), "an added node has no row")
+        need(places.size == 0 or (places[0] >= 0 and places[-1] < self._row_count), "an added node has no row")
+        need(not np.isin(places, gone).any(), "a removed node has features")
         need(gone.size == 0 or (gone[0] >= 0 and gone[-1] < count), "a removed node was never there")
         need(self._row_count >= count, "it has fewer rows than its graph folder")
         change = self._nodes.value("edge_change")

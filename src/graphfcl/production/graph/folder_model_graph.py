@@ -11,11 +11,9 @@ from pathlib import Path
 from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
-from scipy import sparse
 
 from graphfcl.errors import InputError
 from graphfcl.graph import Features, Standardisation, TextWeights
-from graphfcl.graph.build import adjacency_from_edges
 from graphfcl.graph.folder import GraphFolder
 from graphfcl.graph.folder.grown import GrownFolder, Growth, grown_sha256
 from graphfcl.graph.folder.visible import VisibleFolder
@@ -28,8 +26,8 @@ from graphfcl.production.answers.answers import ModelAnswers
 from graphfcl.production.answers.calibration import Calibration
 from graphfcl.production.answers.version_cache import CacheContents, CacheKeys
 from graphfcl.production.graph.contract import ModelGraph
-from graphfcl.production.graph.feature_columns import FeatureColumns, fresh_ids
-from graphfcl.production.graph.growing_graph import NO_SUCH_NODE, no_such_edge, refuse_other_nodes
+from graphfcl.production.graph.feature_columns import FeatureColumns
+from graphfcl.production.graph.growing_graph import NO_SUCH_NODE, refuse_other_nodes
 from graphfcl.production.graph.place import FolderUse, write_place
 from graphfcl.production.graph.work_files import LeavingNothing, keep_answers, write_answers
 from graphfcl.runtime.devices import device_on_disk
@@ -122,7 +120,7 @@ class FolderModelGraph(ModelGraph):
 
     @property
     def node_count(self) -> int:
-        return self.base.node_count - int(self.growth.gone.size) + int(self.growth.places.size)
+        return self.base.node_count - int(self.growth.gone.size) + self.growth.added(self.base.node_count)
 
     @property
     def edge_count(self) -> int:
@@ -197,31 +195,24 @@ class FolderModelGraph(ModelGraph):
 
     # Changes
 
-    def with_nodes(self, ids: Any, features: Features) -> tuple[Self, np.ndarray]:
-        fresh = fresh_ids(ids, self)
-        self.columns.refuse_other_shape(features, fresh.size)
+    def with_nodes(self, ids: np.ndarray, features: Features) -> tuple[Self, np.ndarray]:
         first = self.growth.row_count
-        return self._changed(self.growth.with_nodes(fresh, features)), np.arange(first, first + fresh.size)
+        return self._changed(self.growth.with_nodes(ids, features)), np.arange(first, first + ids.size)
 
-    def with_edges(self, source: Any, target: Any, weights: np.ndarray | None = None) -> tuple[Self, np.ndarray]:
-        ends = self.rows_of_ends(source, target)
-        first, second, wanted = _pairs(ends, weights, "the new edges")
-        there = _weights_in(self.folder, first, second)
-        more = wanted > there
-        first, second, wanted, there = first[more], second[more], wanted[more], there[more]
-        before = _weights_in(self.base, first, second)
-        growth = self.growth.with_weights(first, second, wanted, before, int(np.count_nonzero(there == 0)))
-        return self._changed(growth), np.union1d(first, second)
+    def features_at(self, rows: np.ndarray) -> Features:
+        return self.folder.rows.features_at(rows)
 
-    def without_edges(self, source: Any, target: Any) -> tuple[Self, np.ndarray]:
-        ends = self.rows_of_ends(source, target)
-        missing = np.flatnonzero(_weights_in(self.folder, ends.min(axis=0), ends.max(axis=0)) == 0)
-        if missing.size:
-            raise no_such_edge(*self.ids_at(ends[:, missing[0]]).tolist())
-        first, second, _ = _pairs(ends, None, "the edges to remove")
-        before = _weights_in(self.base, first, second)
-        growth = self.growth.with_weights(first, second, np.zeros_like(before), before, -first.size)
-        return self._changed(growth), np.union1d(first, second)
+    def with_features(self, rows: np.ndarray, features: Features) -> Self:
+        return self._changed(self.growth.with_features(rows, self.ids_at(rows), features))
+
+    def weights_between(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:
+        return _weights_in(self.folder, first, second)
+
+    def with_weights(self, first: np.ndarray, second: np.ndarray, weights: np.ndarray, before: np.ndarray) -> Self:
+        more = int(np.count_nonzero(weights)) - int(np.count_nonzero(before))
+        return self._changed(
+            self.growth.with_weights(first, second, weights, _weights_in(self.base, first, second), more)
+        )
 
     def without_nodes(self, ids: Any) -> tuple[Self, np.ndarray, np.ndarray]:
         rows = np.unique(self.known_rows(ids, NO_SUCH_NODE))
@@ -304,18 +295,6 @@ class FolderModelGraph(ModelGraph):
     ) -> None:
         with suppress(OSError, InputError):  # they can be computed again
             keep_answers(answers, self.resources.work, keys.readings)
-
-
-def _pairs(ends: np.ndarray, weights: np.ndarray | None, what: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Rows of the ends of edges, first < second, each pair once, and their weights; checked as in memory.
-
-    ends: (2, e) rows.
-    """
-    rows, places = np.unique(ends, return_inverse=True)
-    places = places.reshape(ends.shape)
-    small, _ = adjacency_from_edges(places[0], places[1], weights, rows.size, what)
-    half = sparse.coo_array(sparse.triu(small, k=1))
-    return rows[half.row].astype(np.int64), rows[half.col].astype(np.int64), half.data.astype(np.float32)
 
 
 def _weights_in(folder: GraphFolder, first: np.ndarray, second: np.ndarray) -> np.ndarray:

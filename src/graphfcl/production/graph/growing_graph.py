@@ -11,14 +11,14 @@ from scipy import sparse
 
 from graphfcl.errors import InputError, quoted
 from graphfcl.graph import Features, Standardisation, TextWeights, VisibleGraph
-from graphfcl.graph.build import adjacency_from_edges
 from graphfcl.graph.ids import IdIndex
 from graphfcl.graph.interfaces import AnyGraph
+from graphfcl.graph.views import stacked
 from graphfcl.methods import Learner, Progress
 from graphfcl.production.answers.answers import ModelAnswers
 from graphfcl.production.answers.version_cache import CacheContents, CacheKeys
 from graphfcl.production.graph.contract import ModelGraph, NodeNames
-from graphfcl.production.graph.feature_columns import FeatureColumns, fresh_ids
+from graphfcl.production.graph.feature_columns import FeatureColumns
 
 WHOLE_ABOVE = 0.5  # share of nodes within reach of a change above which all embeddings are computed again
 NO_SUCH_NODE = "node {} is not in the graph: leave it out; nothing was changed."
@@ -111,42 +111,44 @@ class GrowingGraph(NodeNames, ModelGraph):
 
     # Changes
 
-    def with_nodes(self, ids: Any, features: Features) -> tuple[Self, np.ndarray]:
-        fresh = fresh_ids(ids, self)
-        self.columns.refuse_other_shape(features, fresh.size)
-        size = self.node_count + fresh.size
+    def with_nodes(self, ids: np.ndarray, features: Features) -> tuple[Self, np.ndarray]:
+        size = self.node_count + ids.size
         adjacency = self.adjacency.copy()
         adjacency.resize((size, size))
-        numbers = np.arange(self.next_number, self.next_number + fresh.size, dtype=np.int64)
+        numbers = np.arange(self.next_number, self.next_number + ids.size, dtype=np.int64)
         grown = replace(
             self,
             numbers=np.concatenate([self.numbers, numbers]),
-            next_number=self.next_number + fresh.size,
-            ids=np.concatenate([self.ids, fresh]),
+            next_number=self.next_number + ids.size,
+            ids=np.concatenate([self.ids, ids]),
             adjacency=adjacency,
-            features=_stacked(self.features, features),
+            features=stacked([self.features, features]),
         )
         return grown, numbers
 
-    def with_edges(self, source: Any, target: Any, weights: np.ndarray | None = None) -> tuple[Self, np.ndarray]:
-        rows = self.rows_of_ends(source, target)
-        added, _ = adjacency_from_edges(rows[0], rows[1], weights, self.node_count, "the new edges")
-        joined = self.adjacency.maximum(added).tocsr()
-        joined.sort_indices()
-        touched = np.unique((joined - self.adjacency).tocoo().row)
-        return replace(self, adjacency=joined), self.numbers[touched]
+    def features_at(self, rows: np.ndarray) -> Features:
+        return self.features[rows]
 
-    def without_edges(self, source: Any, target: Any) -> tuple[Self, np.ndarray]:
-        first, second = self.rows_of_ends(source, target)
-        there = np.asarray(self.adjacency[first, second]).ravel() > 0
-        if not there.all():
-            missing = int(np.flatnonzero(~there)[0])
-            raise no_such_edge(self.ids[first[missing]], self.ids[second[missing]])
-        gone, _ = adjacency_from_edges(first, second, None, self.node_count, "the edges to remove")
-        kept = self.adjacency - self.adjacency.multiply(gone).tocsr()
-        kept.eliminate_zeros()
-        kept.sort_indices()
-        return replace(self, adjacency=sparse.csr_array(kept)), self.numbers[np.union1d(first, second)]
+    def with_features(self, rows: np.ndarray, features: Features) -> Self:
+        order = np.arange(self.node_count)
+        order[rows] = self.node_count + np.arange(rows.size)
+        return replace(self, features=stacked([self.features, features])[order])
+
+    def weights_between(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:
+        if not first.size:  # scipy has no array of no entries
+            return np.zeros(0, dtype=np.float32)
+        return np.asarray(self.adjacency[first, second], dtype=np.float32).ravel()
+
+    def with_weights(self, first: np.ndarray, second: np.ndarray, weights: np.ndarray, before: np.ndarray) -> Self:
+        ends = np.concatenate([first, second]), np.concatenate([second, first])
+        new, changed = (
+            sparse.csr_array((np.concatenate([values, values]), ends), shape=self.adjacency.shape)
+            for values in (weights, np.ones_like(weights))
+        )
+        joined = sparse.csr_array(self.adjacency - self.adjacency.multiply(changed) + new)
+        joined.eliminate_zeros()
+        joined.sort_indices()
+        return replace(self, adjacency=joined)
 
     def without_nodes(self, ids: Any) -> tuple[Self, np.ndarray, np.ndarray]:
         rows = self.known_rows(ids, NO_SUCH_NODE)
@@ -231,16 +233,3 @@ def refuse_other_nodes(ids: np.ndarray, rows: np.ndarray, graph: AnyGraph, node_
             f"node {quoted(graph.node_ids[[strange[0]]].tolist()[0])}{more} of {graph.name} is not in the model: "
             "`graphfcl grow` it first, or leave it out; nothing was changed."
         )
-
-
-def no_such_edge(first: Any, second: Any) -> InputError:
-    """An edge that was to be removed is not there."""
-    return InputError(
-        f"there is no edge between {quoted(first)} and {quoted(second)}: leave it out; nothing was changed."
-    )
-
-
-def _stacked(first: Features, second: Features) -> Features:
-    if isinstance(first, np.ndarray):
-        return np.concatenate([first, second])
-    return sparse.csr_array(sparse.vstack([first, second], format="csr"))

@@ -192,7 +192,8 @@ def _describe(entry: Entry) -> str:
         return f"learn {'; '.join([*parts, *_repeated_and_conflicts(entry)])}"
     if what in ("grow", "shrink"):
         reach = f"; {entry['within_reach']:.1%} within reach" if "within_reach" in entry else ""
-        return f"{what}: {counted(entry['nodes'], 'node')}, {counted(entry['edges'], 'edge')}{reach}"
+        sizes = f"{counted(entry['nodes'], 'node')}, {counted(entry['edges'], 'edge')}"
+        return f"{what}: {'; '.join([sizes, *_existing(entry)])}{reach}"
     if what == "unlearn":
         return f"unlearn {_some(entry['nodes'])}"
     if what in PLAIN:
@@ -201,6 +202,18 @@ def _describe(entry: Entry) -> str:
         removed = (counted(entry["nodes"], "node"), counted(entry["labels"], "label"))
         return f"erase {' and '.join(removed)} from {counted(entry['versions'], 'version')}"
     return f"{what}: {entry.get('error', '')}"
+
+
+def _existing(entry: Entry) -> list[str]:
+    """What became of nodes and edges that were in the graph already."""
+    texts = []
+    for prefix, text in (("updated_", "updated"), ("skipped_", "skipped"), ("same_", "the same as before")):
+        sizes = [(entry.get(f"{prefix}{what}s"), what) for what in ("node", "edge")]
+        if any(count for count, _ in sizes):
+            texts.append(f"{text} {', '.join(counted(count, what) for count, what in sizes if count)}")
+    features = sorted((entry.get("features") or {}).items(), key=lambda item: (-item[1], item[0]))
+    changed = ", ".join(f"{name} of {counted(count, 'node')}" for name, count in features)
+    return [*texts, *([f"changed {changed}"] if changed else [])]
 
 
 def _trained_on(entry: Entry) -> str:
