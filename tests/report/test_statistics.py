@@ -327,14 +327,15 @@ def test_the_ratio_is_the_mean_over_the_shared_seeds() -> None:
     assert (actual.mean, actual.interval, actual.p_value) == pytest.approx(expected)
 
 
-def test_the_page_gets_figures_that_are_not_rounded(tmp_path: Path, template: dict[str, Any]) -> None:
+def test_the_page_gets_figures_with_more_digits_than_it_shows(tmp_path: Path, template: dict[str, Any]) -> None:
     """It rounds them when it shows them; a figure that was rounded before could end otherwise than in a table."""
     report(tmp_path, template, dict.fromkeys(FIGURES, range(6)))
     page = re.search(r'type="application/json">(.*?)</script>', (tmp_path / "report.html").read_text(), re.S)
     assert page is not None
     (block,) = json.loads(page.group(1))["blocks"]
     shown = {row["name"]: row["metrics"]["average"]["mean"] for row in block["rows"]}
-    assert shown == {name: pytest.approx(100 * sum(values[:6]) / 6, abs=1e-9) for name, values in FIGURES.items()}
+    assert all(len(f"{mean}") <= 9 for mean in shown.values()), "a last digit depends on the machine"
+    assert shown == {name: pytest.approx(100 * sum(values[:6]) / 6, abs=1e-6) for name, values in FIGURES.items()}
 
 
 def test_another_form_of_a_method_takes_no_part(tmp_path: Path, template: dict[str, Any]) -> None:

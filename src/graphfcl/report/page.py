@@ -86,9 +86,18 @@ def page(data: dict[str, Any]) -> str:
     parts = [name for name in SCRIPTS if not name.startswith("[") or _has(data, name.strip("[]"))]
     script = "\n".join(_static(f"{name.strip('[]')}.js") for name in parts)
     # "<" could end the script element that holds the data, or begin a comment in it.
-    content = json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")
+    content = json.dumps(_rounded(data), separators=(",", ":")).replace("<", "\\u003c")
     text = _static("page.html").replace("/*STYLE*/", _static("page.css") + colour_rules())
     return text.replace("/*SCRIPT*/", script).replace("/*DATA*/", content)
+
+
+def _rounded(value: Any) -> Any:
+    """Values with floats of so many digits as all machines agree on."""
+    if isinstance(value, float):
+        return float(f"{value:.{DIGITS}g}")
+    if isinstance(value, dict):
+        return {key: _rounded(each) for key, each in value.items()}
+    return [_rounded(each) for each in value] if isinstance(value, list | tuple) else value
 
 
 def _has(data: dict[str, Any], part: str) -> bool:
@@ -123,11 +132,12 @@ def _pictures(findings: Findings) -> dict[str, Callable[[Path, Mapping[str, Styl
     return pictures
 
 
+DIGITS = 8  # of a number in the page: far more than it shows, and fewer than machines agree on
 TABS = {"table2": "Table 2", "table3": "Table 3"}  # kinds of grids whose tab has a title of its own
 
 
 def page_data(findings: Findings) -> dict[str, Any]:
-    """Everything the page shows, as plain values. Tables are texts; figures of pictures are not rounded."""
+    """Everything the page shows, as plain values. Tables are texts."""
     tables = [block for block in findings.blocks if block.grid.kind not in ("sweep", "embed")]
     curves = shot_curves(tables)
     groups = side_by_side(findings)
