@@ -30,7 +30,7 @@ BAD_FILES = {
     "short.npz": "2 labels for 3 nodes",
     "nan.npz": "the feature of node 1, column 0 is NaN",
     "multi.npz": "multi-label",
-    "nowhere": "edges.csv, line 3: the edge leads to node 'x'",
+    "nowhere": "edges.csv: 1 edge with an end that is not among the nodes (line 3 'x')",
     "types": "heterogeneous",
     "lists": "multi-label",
 }

@@ -2,6 +2,7 @@
 
 import unicodedata
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -37,11 +38,12 @@ def test_what_spreadsheets_write_for_nothing_is_unknown(label: str) -> None:
 
 def test_what_is_missing_can_be_said() -> None:
     graph = graph_of(["NA", "tbd", "TBD ", "x", " "], missing=["tbd"])
-    assert named_labels(graph) == ["NA", None, None, "x", None]
-    assert graph.notes[0].startswith("2 labels count as unknown (1 'tbd', 1 'TBD')")
-    assert named_labels(graph_of(["NA", "-1", ""], missing=[])) == ["NA", "-1", None]
-    with pytest.raises(InputError, match="missing names are the text 'NA': give a list"):
-        graph_of(["NA"], missing="NA")
+    assert named_labels(graph) == [None, None, None, "x", None]
+    assert graph.notes[0].startswith("3 labels count as unknown (1 'NA', 1 'tbd', 1 'TBD')")
+    assert named_labels(graph_of(["na", "-1", "null", ""], known=["NA", "-1"])) == ["na", "-1", None, None]
+    for option in ("missing", "known"):
+        with pytest.raises(InputError, match=f"the {option} names are the text 'NA': give a list"):
+            graph_of(["NA"], **{option: "NA"})
 
 
 def test_a_name_among_the_class_names_is_a_class() -> None:
@@ -61,13 +63,19 @@ def test_notes_count_what_was_written(labels: list[str]) -> None:
         assert all(f"{unknown.count(text)} '{text}'" in said[0] for text in unknown)
     names = {unicodedata.normalize("NFC", text).strip() for text in labels if text not in MISSING}
     assert set(graph.class_names) == names
-    assert any("case or accents" in note for note in graph.notes) == (len(names & {"a", "A", "á"}) > 1)
+    assert any("case, accents or spaces" in note for note in graph.notes) == (len(names & {"a", "A", "á"}) > 1)
 
 
 @pytest.mark.parametrize(
-    ("option", "names"), [(None, [None, None, "b"]), ("b", ["NA", "-1", None]), ("-1", ["NA", None, "b"])]
+    ("options", "names"),
+    [
+        ({}, [None, None, "b"]),
+        ({"missing": "b"}, [None, None, None]),
+        ({"known": "NA"}, ["NA", None, "b"]),
+        ({"known": "-1+na", "missing": ["B"]}, ["NA", "-1", None]),
+    ],
 )
-def test_a_table_takes_the_same_option(tmp_path: Path, option: str | None, names: list[str | None]) -> None:
+def test_a_table_takes_the_same_options(tmp_path: Path, options: dict[str, Any], names: list[str | None]) -> None:
     (tmp_path / "nodes.csv").write_text("id,label\n1,NA\n2,-1\n3,b\n")
     (tmp_path / "edges.csv").write_text("source,target\n")
-    assert named_labels(read_tables(tmp_path, TableColumns(missing=option))) == names
+    assert named_labels(read_tables(tmp_path, TableColumns(**options))) == names

@@ -13,6 +13,7 @@ from graphfcl.errors import GraphNote, InputError
 from graphfcl.graph.graph import Features, Graph, TextSettings
 from graphfcl.graph.ids import ClassLabel, Place, listed, make_ids, text_array, text_of
 from graphfcl.graph.labels import clean_labels
+from graphfcl.graph.tables.columns import REPEATED
 
 NO_FEATURES = "The graph has no features: only its edges tell its nodes apart."
 
@@ -30,6 +31,7 @@ def build_graph(
     where: str = "the graph",
     notes: Iterable[str] = (),
     missing: Iterable[str] | None = None,
+    known: Iterable[str] | None = None,
     cleaned: int = 0,
 ) -> Graph:
     """Check the parts of a graph and put them into one form.
@@ -39,8 +41,9 @@ def build_graph(
     features: (n, d) sparse or dense, or None for none (d = 0). Sparse stays sparse, dense stays dense.
     labels: (n,) class numbers (-1 or NaN: unknown) or class names (None or blank: unknown).
     class_names: names of the class numbers, texts or integers; without them the numbers are the classes.
-    missing: names that mean that the class is not known; None: those of :data:`graphfcl.graph.column_names.MISSING`. A
-        name that stands among ``class_names`` is always a class.
+    missing: names that mean that the class is not known, besides those of
+        :data:`graphfcl.graph.tables.columns.MISSING`. known: names of that list that are classes, as are all of
+        ``class_names``.
     node_ids: (n,) numbers or texts; without them, 0 to n-1. Ids and class names are cleaned: see :mod:`.ids`.
     where: what to call the source in a message. cleaned: ids and names that were cleaned before.
     """
@@ -51,7 +54,7 @@ def build_graph(
     adjacency, edge_notes = clean_adjacency(adjacency, where)
     count = adjacency.shape[0]
     checked = clean_features(features, count, where)
-    clean = clean_labels(labels, class_names, count, where, place, missing=missing)
+    clean = clean_labels(labels, class_names, count, where, place, missing=missing, known=known)
     ids, ids_changed = clean_ids(node_ids, count, where, place, False)
     cleaned += clean.changed + ids_changed
     notes = (*notes, *edge_notes, *clean.notes, *no_features_note(checked.shape), *cleaned_note(cleaned))
@@ -94,22 +97,28 @@ def clean_adjacency(adjacency: Any, where: str) -> tuple[sparse.csr_array, list[
 
 
 def adjacency_from_edges(
-    source: np.ndarray, target: np.ndarray, weights: np.ndarray | None, count: int, where: str
+    source: np.ndarray,
+    target: np.ndarray,
+    weights: np.ndarray | None,
+    count: int,
+    where: str,
+    repeated: str = "max",
 ) -> tuple[sparse.csr_array, list[str]]:
-    """The same from two arrays of node numbers and optional weights."""
+    """The same from two arrays of node numbers and optional weights. repeated: one of :data:`REPEATED`."""
     values = check_edges(source, target, weights, count, where)
-    kept, loops = edges_to_keep(source, target, values)
+    kept, loops = edges_to_keep(source, target, values, repeated)
     if values is None:
         values = np.ones(source.size, dtype=np.float32)
     if not kept.all():
         source, target, values = source[kept], target[kept], values[kept]
-    directed = _merge_duplicates(source, target, values, count)
+    directed = _merge_duplicates(source, target, values, count, repeated)
     merged = source.size - directed.nnz
+    directed.eliminate_zeros()
     reverse = directed.T.tocsr()
     one_way = not _same(directed, reverse)
     adjacency = directed.maximum(reverse).tocsr() if one_way else directed
     adjacency.sort_indices()
-    return adjacency, edge_notes(loops, one_way, merged)
+    return adjacency, edge_notes(loops, one_way, merged, repeated)
 
 
 def check_edges(
@@ -150,36 +159,53 @@ def check_edges(
     return values
 
 
-def edges_to_keep(source: np.ndarray, target: np.ndarray, weights: np.ndarray | None) -> tuple[np.ndarray, int]:
-    """(e,) bool, which edges are neither self loops nor have weight 0; and the number of self loops."""
+def edges_to_keep(
+    source: np.ndarray, target: np.ndarray, weights: np.ndarray | None, repeated: str = "max"
+) -> tuple[np.ndarray, int]:
+    """(e,) bool, which edges are neither self loops nor have weight 0; and the number of self loops.
+
+    A weight of 0 is kept if the last of several rows counts: it removes an edge.
+    """
     kept = source != target
     if weights is None:
         return kept, kept.size - int(kept.sum())
-    return kept & (weights > 0), int((~kept & (weights > 0)).sum())
+    loops = int((~kept & (weights > 0)).sum())
+    return kept if repeated == "last" else kept & (weights > 0), loops
 
 
-def edge_notes(loops: int, one_way: bool, merged: int) -> list[str]:
+def combined(values: np.ndarray, starts: np.ndarray, repeated: str) -> np.ndarray:
+    """One value for each stretch of values, float64 of a sum. starts: where each stretch begins."""
+    if repeated == "last":
+        return values[np.append(starts[1:], values.size) - 1]
+    if repeated == "max":
+        return np.maximum.reduceat(values, starts)
+    return np.add.reduceat(values, starts, dtype=np.float64)  # of counts, all values are 1
+
+
+def edge_notes(loops: int, one_way: bool, merged: int, repeated: str = "max") -> list[str]:
     """A sentence for each thing that was changed. one_way: some edges were listed in one direction only."""
     notes = [f"{loops:,} self loops were dropped."] if loops else []
     if one_way:
         notes.append("Edges listed in one direction count in both (of two weights the larger stays).")
     if merged:
-        notes.append(f"{merged:,} duplicate edges were merged (the largest weight stays).")
+        notes.append(f"{merged:,} duplicate edges were merged ({REPEATED[repeated]}).")
     return notes
 
 
-def _merge_duplicates(source: np.ndarray, target: np.ndarray, values: np.ndarray, count: int) -> sparse.csr_array:
+def _merge_duplicates(
+    source: np.ndarray, target: np.ndarray, values: np.ndarray, count: int, repeated: str
+) -> sparse.csr_array:
     matrix = sparse.coo_array((values, (source, target)), shape=(count, count))
-    if values.size and (values == values[0]).all():
+    if values.size and repeated in ("max", "last") and (values == values[0]).all():
         matrix = matrix.tocsr()
         matrix.data[:] = values[0]
-    else:
-        # Conversion to CSR adds duplicates up, so all but the largest of each pair go first.
-        order = np.lexsort((-values, target, source))
+    elif values.size:
+        order = np.lexsort((target, source))  # stable: the last row of a pair stays its last
         source, target, values = source[order], target[order], values[order]
-        first = np.ones(values.size, dtype=bool)
-        first[1:] = (source[1:] != source[:-1]) | (target[1:] != target[:-1])
-        matrix = sparse.coo_array((values[first], (source[first], target[first])), shape=(count, count)).tocsr()
+        starts = np.flatnonzero(np.append(True, (source[1:] != source[:-1]) | (target[1:] != target[:-1])))
+        values = combined(values, starts, repeated).astype(np.float32)
+        matrix = sparse.coo_array((values, (source[starts], target[starts])), shape=(count, count))
+    matrix = matrix.tocsr()
     matrix.sort_indices()
     return matrix
 

@@ -6,7 +6,7 @@ the room of the longest for each; those of variable width can neither be saved w
 
 import math
 import unicodedata
-from collections.abc import Callable, Iterable, Sequence, Sized
+from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -24,6 +24,23 @@ ClassLabel: TypeAlias = str | int  # a class as a user writes it; inside it is k
 def normal(text: str) -> str:
     """Without white space at its ends, in Unicode's composed form (NFC): how texts are compared."""
     return unicodedata.normalize("NFC", text).strip()
+
+
+def bare_name(name: str) -> str:
+    """A name without case, accents and differences of white space."""
+    letters = unicodedata.normalize("NFKD", name.casefold())
+    return " ".join("".join(letter for letter in letters if not unicodedata.combining(letter)).split())
+
+
+def fold_names(counts: Mapping[str, int], classes: Iterable[str] = ()) -> dict[str, str]:
+    """The name that each spelling stands for: that of a class, or else the most frequent one, of several the first.
+
+    Names stand for each other if they differ only by case, white space or accents.
+    """
+    chosen = {bare_name(name): name for name in classes}
+    for name in sorted(counts, key=lambda name: -counts[name]):
+        chosen.setdefault(bare_name(name), name)
+    return {name: chosen[bare_name(name)] for name in counts}
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,6 @@
 """Labels as users write them → class numbers: what counts as unknown, which spellings are one class."""
 
-import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any
@@ -15,7 +14,9 @@ from graphfcl.graph.ids import (
     CLASS_NAME,
     ClassLabel,
     Place,
+    bare_name,
     class_names_of,
+    fold_names,
     is_whole,
     listed,
     normal,
@@ -26,6 +27,7 @@ from graphfcl.graph.ids import (
 from graphfcl.graph.tables.columns import label_key, unknown_keys
 
 LISTED = 5  # groups of names that a note lists
+FOLDED = 20  # the same where they are one class
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,6 +54,8 @@ def clean_labels(
     place: Place,
     *,
     missing: Iterable[str] | None = None,
+    known: Iterable[str] | None = None,
+    fold: bool = False,
     counts: np.ndarray | None = None,
     read_numbers: bool = False,
 ) -> CleanLabels:
@@ -60,9 +64,10 @@ def clean_labels(
     Without ``class_names`` whole numbers are the classes themselves: integers, floats such as 3.0 (pandas makes them
     where labels are missing) and truth values, which are 0 and 1. A negative number means that the class is not known.
 
-    missing: names that mean that the class is not known, whatever their case. counts: (count,) how often each label
-    stands in the source, if the labels are those that differ. read_numbers: texts are integers if all of them are whole
-    numbers ("7" but not "007").
+    missing: further names that mean that the class is not known, whatever their case. known: usual ones that are
+    classes. fold: names that differ only by case, white space or accents are one class. counts: (count,) how often each
+    label stands in the source, if the labels are those that differ. read_numbers: texts are integers if all of them are
+    whole numbers ("7" but not "007").
     """
     if sparse.issparse(labels):
         raise InputError(f"{where}: the labels are a matrix, that is several a node; choose one class a node.")
@@ -84,8 +89,10 @@ def clean_labels(
         names, changed = class_names_of(class_names, where)
     if labels.dtype.kind in "OU":
         spelled = _Spelled.of(labels, where, counts)
-        numbers, names, spelling_changes = spelled.classes(names, missing_keys(missing, where), where, place)
-        notes = (*spelled.unknown_note(numbers), *(alike_note(names) if class_names is None else ()))
+        keys = missing_keys(missing, known, where)
+        numbers, names, spelling_changes, folded = spelled.classes(names, keys, where, place, fold=fold)
+        alike = folded if fold else alike_note(names) if class_names is None else []
+        notes = (*spelled.unknown_note(numbers), *alike)
         _refuse_mixed(labels, names, where)
         integers |= read_numbers and bool(names) and all(whole_number(name) is not None for name in names)
         return CleanLabels(numbers[spelled.codes], tuple(names), changed + spelling_changes, notes, integers)
@@ -110,11 +117,12 @@ def _refuse_mixed(labels: np.ndarray, names: Sequence[str], where: str) -> None:
         )
 
 
-def missing_keys(missing: Iterable[str] | None, where: str) -> frozenset[str]:
+def missing_keys(missing: Iterable[str] | None, known: Iterable[str] | None, where: str) -> frozenset[str]:
     """The names that mean unknown, in the form in which they are compared; a blank always does."""
-    if isinstance(missing, str):
-        raise InputError(f"{where}: the missing names are the text {quoted(missing)}: give a list of names.")
-    return unknown_keys(missing)
+    for option, names in (("missing", missing), ("known", known)):
+        if isinstance(names, str):
+            raise InputError(f"{where}: the {option} names are the text {quoted(names)}: give a list of names.")
+    return unknown_keys(missing, known)
 
 
 def means_unknown(name: str) -> bool:
@@ -148,9 +156,9 @@ class _Spelled:
         return cls(list(codes), numbers, first.tolist(), spelling_counts)
 
     def classes(
-        self, declared: list[str] | None, missing: frozenset[str], where: str, place: Place
-    ) -> tuple[np.ndarray, list[str], int]:
-        """The class number of each spelling, the names of the classes, and how many spellings cleaning changed.
+        self, declared: list[str] | None, missing: frozenset[str], where: str, place: Place, *, fold: bool
+    ) -> tuple[np.ndarray, list[str], int, list[str]]:
+        """The class of each spelling, the names of the classes, how many spellings cleaning changed, and a note.
 
         Spellings that are one once cleaned are one class. declared: the names, if they were given.
         """
@@ -161,6 +169,14 @@ class _Spelled:
         ]
         spelled = [self.different[at] for at in labelled]
         cleaned = CLASS_NAME.clean_all(spelled, lambda at: place(self.first[labelled[at]]))
+        changed = sum(spelling != name for spelling, name in zip(spelled, cleaned, strict=True))
+        note: list[str] = []
+        if fold:
+            counts: dict[str, int] = {}
+            for name, count in zip(cleaned, self.counts[labelled].tolist(), strict=True):
+                counts[name] = counts.get(name, 0) + count
+            class_of = fold_names(counts, declared or ())
+            cleaned, note = [class_of[name] for name in cleaned], fold_note(class_of, counts)
         names = sorted(set(cleaned), key=natural_order) if declared is None else declared
         position = {name: number for number, name in enumerate(names)}
         strange = [name for name in cleaned if name not in position]
@@ -168,7 +184,7 @@ class _Spelled:
             raise InputError(f"{where}: label {quoted(strange[0])} is not among the class names; add it there.")
         numbers = np.full(len(self.different), UNKNOWN, dtype=np.int64)
         numbers[labelled] = [position[name] for name in cleaned]
-        return numbers, names, sum(spelling != name for spelling, name in zip(spelled, cleaned, strict=True))
+        return numbers, names, changed, note
 
     def unknown_note(self, numbers: np.ndarray) -> list[str]:
         """What is said of labels that mean unknown. numbers: the class of each spelling."""
@@ -180,19 +196,13 @@ class _Spelled:
             return []
         shown = ", ".join(f"{count:,} {quoted(text)}" for text, count in counted.items())
         return [
-            f"{sum(counted.values()):,} labels count as unknown ({shown}): missing=NAME+NAME says which names do; a "
-            "blank always does."
+            f"{sum(counted.values()):,} labels count as unknown ({shown}): missing=NAME adds to them, "
+            "known=NAME makes a class of one."
         ]
 
 
-def bare_name(name: str) -> str:
-    """A name without case and accents."""
-    letters = unicodedata.normalize("NFKD", name.casefold())
-    return "".join(letter for letter in letters if not unicodedata.combining(letter))
-
-
 def alike_names(names: Sequence[str]) -> list[list[str]]:
-    """Groups of names that differ only by case or accents."""
+    """Groups of names that differ only by case, accents or spaces."""
     groups: dict[str, list[str]] = {}
     for name in names:
         groups.setdefault(bare_name(name), []).append(name)
@@ -200,15 +210,26 @@ def alike_names(names: Sequence[str]) -> list[list[str]]:
 
 
 def alike_note(names: Sequence[str]) -> list[str]:
-    """Names of classes that differ only by case or accents; they stay different."""
+    """Names of classes that differ only by case, accents or spaces; they stay different."""
     alike = [" and ".join(quoted(name) for name in group) for group in alike_names(names)]
     if not alike:
         return []
     more = [f"{len(alike) - LISTED} more"] if len(alike) > LISTED else []
     return [
-        "Class names that differ only by case or accents are different classes: "
-        f"{', '.join([*alike[:LISTED], *more])}; write them alike if they are one."
+        "Class names that differ only by case, accents or spaces are different classes: "
+        f"{', '.join([*alike[:LISTED], *more])}; if they are one, write them alike, or fold=yes in tables."
     ]
+
+
+def fold_note(class_of: Mapping[str, str], counts: Mapping[str, int]) -> list[str]:
+    """Which spellings were taken for which class, and how many labels were spelled so."""
+    groups: dict[str, list[str]] = {}
+    for name, own in class_of.items():
+        if name != own:
+            groups.setdefault(own, []).append(f"{quoted(name)} ({counts[name]:,})")
+    listed = [f"{quoted(own)} ← {', '.join(names)}" for own, names in groups.items()]
+    more = [f"{len(listed) - FOLDED} more"] if len(listed) > FOLDED else []
+    return [f"Spellings that are one class (fold=yes): {'; '.join([*listed[:FOLDED], *more])}."] if listed else []
 
 
 def _label_array(labels: Any, where: str) -> np.ndarray:
@@ -275,9 +296,16 @@ class LabelCoder:
         self.add(different.tolist(), numbers.reshape(-1))
 
     def finish(
-        self, where: str, place: Place, missing: Iterable[str] | None = None, *, read_numbers: bool = False
+        self,
+        where: str,
+        place: Place,
+        missing: Iterable[str] | None = None,
+        known: Iterable[str] | None = None,
+        *,
+        fold: bool = False,
+        read_numbers: bool = False,
     ) -> CleanLabels:
-        """The labels of all nodes, with int32 class numbers. missing, read_numbers: see :func:`clean_labels`."""
+        """The labels of all nodes, with int32 class numbers. missing to read_numbers: see :func:`clean_labels`."""
         labels = list(self._codes)
         texts = any(isinstance(label, str) for label in labels)
         values = text_array(labels) if texts or not labels else np.array(labels)
@@ -290,6 +318,8 @@ class LabelCoder:
             where,
             lambda at: place(first[at]),
             missing=missing,
+            known=known,
+            fold=fold,
             counts=np.bincount(codes, minlength=len(labels)),
             read_numbers=read_numbers,
         )

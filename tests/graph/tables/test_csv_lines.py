@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from graphfcl.graph.tables.text_files import line_of_row
+from graphfcl.graph.tables.text_files import lines_at
 
 CELLS = ['"two\nlines"', '"three\r\nlines\n"', "plain", '5" disk', '"a "" quote"', '""']
 
@@ -18,11 +18,11 @@ def test_empty_lines_and_breaks_in_quotes_are_counted(tmp_path: Path, ends: str,
     file.write_text(text, encoding="utf-8", newline="")
     lines = text.lstrip("\ufeff").replace("\r\n", "\n").split("\n")
     for number in range(len(rows)):
-        line = line_of_row(file, ";", number)
+        (line,) = lines_at(file, ";", [number])
         assert lines[line - 1].startswith(f"{number};"), line
 
 
 def test_a_value_longer_than_the_reader_takes(tmp_path: Path) -> None:
     (tmp_path / "nodes.csv").write_text("id,text\n1," + "x" * 200_000 + "\n2,\n")
-    assert line_of_row(tmp_path / "nodes.csv", ",", 1) == 3
-    assert line_of_row(tmp_path / "none.csv", ",", 1) == 3
+    assert lines_at(tmp_path / "nodes.csv", ",", [1]) == [3]
+    assert lines_at(tmp_path / "none.csv", ",", [1]) == [3]

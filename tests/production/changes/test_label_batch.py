@@ -56,7 +56,8 @@ def test_a_new_class_that_differs_from_another_by_case_only_is_named(model: Grap
     assert change_notes(model.history[-1]) == []
     model.learn({"\u00c9ight": EIGHT[2:4]})
     note = (
-        "'eight' and '\u00c9ight' differ only by case or accents and are different classes: `merge` makes one of two."
+        "'eight' and '\u00c9ight' differ only by case, accents or spaces and are different classes: `merge` makes one "
+        "of two."
     )
     assert change_notes(model.history[-1]) == [note]
     model.learn({"eight": EIGHT[4:5]})

@@ -1,5 +1,7 @@
 """Later tables are read as those of the fit were: what is missing, what is unknown, what says nothing of a label."""
 
+import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -99,9 +101,8 @@ def test_names_that_meant_unknown_at_the_fit_do_so_later(fitted: Path) -> None:
     assert model.classes_ == before
     with pytest.raises(InputError, match="no node with a class to score"):
         model.score(table.slice(10))
-    # The usual names were put out of use by it.
-    with pytest.warns(GraphfclWarning, match="'NA'"):
-        assert model.score(["p1"], ["NA"]) == 0
+    with pytest.raises(InputError, match="no node with a class to score"):  # the usual names mean so, too
+        model.score(["p1"], ["NA"])
 
 
 def test_grow_tells_of_labels_only_where_the_class_is_known(fitted: Path, recwarn: pytest.WarningsRecorder) -> None:
@@ -111,18 +112,33 @@ def test_grow_tells_of_labels_only_where_the_class_is_known(fitted: Path, recwar
     assert not [each for each in recwarn if issubclass(each.category, GraphfclWarning)]
 
 
-def test_columns_of_older_models_have_the_usual_names() -> None:
-    columns = ReadColumns("sku", "category", "source", "target", missing=("tbd",), unused=("stock",))
-    assert ReadColumns.from_json(columns.as_json()) == columns
-    older = {name: value for name, value in columns.as_json().items() if name not in ("missing", "unused")}
-    found = ReadColumns.from_json(older)
-    assert (found.missing, found.unused) == (None, ())
-    assert found.means_unknown("NA ")
-    assert not found.means_unknown("tbd")
-    wrongs: tuple[dict[str, Any], ...] = ({"missing": "tbd"}, {"unused": [1]}, {"other": []})
+def test_columns_are_stored_as_json() -> None:
+    plain = ReadColumns("sku", "category", "source", "target")
+    columns = replace(
+        plain, missing=("tbd",), known=("null",), unused=("stock",), medians={"price": 2.5, "added": 20_000.0},
+        marked=("price",), decimal="comma", fold=True,
+    )  # fmt: skip
+    assert ReadColumns.from_json(json.loads(json.dumps(columns.as_json()))) == columns
+    assert [columns.means_unknown(name) for name in ("NA ", "TBD", "NULL", "")] == [True, True, False, True]
+    assert columns.as_json().keys() - plain.as_json().keys() == {
+        "missing", "known", "unused", "medians", "marked", "decimal", "fold",
+    }  # fmt: skip
+    assert ReadColumns.from_json(plain.as_json()) == plain
+    wrongs: tuple[dict[str, Any], ...] = (
+        {"missing": "tbd"},
+        {"unused": [1]},
+        {"other": []},
+        {"medians": [2.5]},
+        {"medians": {"price": "2.5"}},
+        {"medians": {"price": float("nan")}},
+        {"marked": ["stock"]},
+        {"marked": [["price"]]},
+        {"decimal": "dot"},
+        {"fold": 1},
+    )
     for wrong in wrongs:
-        with pytest.raises(ValueError, match="column"):
-            ReadColumns.from_json({**older, **wrong})
+        with pytest.raises(ValueError, match=r"column|settings"):
+            ReadColumns.from_json({**columns.as_json(), **wrong})
 
 
 # True and false
@@ -145,7 +161,7 @@ def test_truth_values_of_new_nodes_are_read_as_at_the_fit(fitted: Path, tmp_path
         (["1", "1_000"], "row 2: column 'x0' does not hold a number but '1_000'"),
         (["true", "perhaps"], "row 2: column 'x0' does not hold a number but 'perhaps'"),
         (["2.5", "true"], "row 2: column 'x0' does not hold a number but 'true'"),
-        (["1", None], "row 2: column 'x0' is empty; fill it in"),
+        ([1.0, float("inf")], "row 2: column 'x0' is infinite"),
     ],
 )
 def test_what_the_fit_reads_as_no_number_grow_refuses(fitted: Path, values: list[Any], message: str) -> None:

@@ -89,7 +89,7 @@ def build_folder(
             columns=None if source.columns is None else source.columns.as_json(),
             column_min_nodes=source.column_min_nodes,
             source=source.made_of,
-            notes=_notes(source, edge_notes(loops, facts.one_way, facts.merged)),
+            notes=_notes(source, edge_notes(loops, facts.one_way, facts.merged, source.repeated)),
             cleaned=source.cleaned,
             files=space.finish(),
         )
@@ -223,13 +223,18 @@ def _append_rows(spool: RowSpool, files: list[BlockWriter], starts: BlockWriter 
 def _write_edges(space: Workspace, source: GraphSource, table: np.ndarray, own: Spool) -> tuple[EdgeFacts, int]:
     """What was found of the edges, and how many loops were dropped."""
     sorter = EdgeSorter(
-        space.spool / "edges", source.node_count, own.memory, weighted=source.weighted, mirrored=source.mirrored
+        space.spool / "edges",
+        source.node_count,
+        own.memory,
+        weighted=source.weighted,
+        repeated=source.repeated,
+        mirrored=source.mirrored,
     )
     loops = 0
     for block in source.edges(own):
         place = partial(_edge_place, source, block)
         weights = check_edges(block.source, block.target, block.weights, source.node_count, source.edges_where, place)
-        kept, dropped = edges_to_keep(block.source, block.target, weights)
+        kept, dropped = edges_to_keep(block.source, block.target, weights, source.repeated)
         loops += dropped
         first, second = (block.source, block.target) if kept.all() else (block.source[kept], block.target[kept])
         sorter.add(table[first], table[second], weights if weights is None else weights[kept])
@@ -265,4 +270,4 @@ def _notes(source: GraphSource, of_edges: list[str]) -> tuple[str, ...]:
     """What the import changed. A graph in memory has some of these notes already."""
     shape = (source.node_count, source.feature_count)
     later = (*source.labels.notes, *no_features_note(shape), *cleaned_note(source.cleaned))
-    return tuple(dict.fromkeys([*source.notes, *of_edges, *later]))
+    return tuple(dict.fromkeys([*source.notes, *source.edge_notes(), *of_edges, *later]))

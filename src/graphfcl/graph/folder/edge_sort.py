@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from graphfcl.errors import InputError
+from graphfcl.graph.build import combined
 
 SAMPLE = 256  # keys of a run for each one that is kept as a sample
 MOST_NODES = 3_037_000_499  # above it 2n² does not fit 64 bits
@@ -56,8 +57,9 @@ class EdgeSorter:
     """Takes edges in any order and gives them back sorted by rows, both directions, each pair once.
 
     folder: for files that come and go; it must not exist. count: nodes. memory: bytes. weighted: whether edges come
-    with weights; of several the largest stays. mirrored: whether each edge is listed once and means both directions.
-    directed: edges leave as they are listed, without their reverse.
+    with weights. repeated: what becomes of several weights of an edge, one of :data:`REPEATED`; the last is that
+    added last. Of both directions the larger weight stays. mirrored: whether each edge is listed once and means both
+    directions. directed: edges leave as they are listed, without their reverse.
     """
 
     def __init__(
@@ -67,6 +69,7 @@ class EdgeSorter:
         memory: int,
         *,
         weighted: bool = False,
+        repeated: str = "max",
         mirrored: bool = False,
         directed: bool = False,
     ) -> None:
@@ -76,13 +79,15 @@ class EdgeSorter:
         self._count, self._limit = count, max(16, memory // ITEM_BYTES)
         self._sample = min(SAMPLE, self._limit // 16)
         self._weighted, self._mirrored, self._directed = weighted, mirrored, directed
+        self._repeated = repeated
+        self._dtype = np.float64 if repeated in ("sum", "count") else np.float32  # of weights in the runs
         self._folder = folder
         self._runs: list[int] = []  # how many keys each run has
         self._samples: list[np.ndarray] = []
         self._waiting: list[tuple[np.ndarray, np.ndarray | None]] = []
 
     def add(self, source: np.ndarray, target: np.ndarray, weights: np.ndarray | None = None) -> None:
-        """Add edges between rows; there must be no loop among them and all weights must be above 0."""
+        """Add edges between rows: no loops, and no weight of 0 unless the last weight counts."""
         self.facts.kept += source.size * (2 if self._mirrored else 1)
         if not self._weighted:
             weights = None
@@ -91,7 +96,7 @@ class EdgeSorter:
         step = max(1, self._limit // 4)
         for start in range(0, source.size, step):
             part = slice(start, start + step)
-            self._add(source[part], target[part], None if weights is None else weights[part].astype(np.float32))
+            self._add(source[part], target[part], None if weights is None else weights[part].astype(self._dtype))
 
     def _add(self, source: np.ndarray, target: np.ndarray, weights: np.ndarray | None) -> None:
         count, first, second = np.uint64(self._count), source.astype(np.uint64), target.astype(np.uint64)
@@ -103,7 +108,7 @@ class EdgeSorter:
             self._write_run()
 
     def _write_run(self) -> None:
-        keys, weights = merge_keys(self._waiting)
+        keys, weights = merge_keys(self._waiting, self._repeated)
         self._waiting = []
         self._folder.mkdir(exist_ok=True)
         for what, values in (("keys", keys), ("weights", weights)):
@@ -119,7 +124,7 @@ class EdgeSorter:
     def stretches(self) -> Iterator[SortedEdges]:
         """The edges in order. Call it once, after all were added; then ``facts`` is complete."""
         if not self._runs:
-            yield from self._leave(*merge_keys(self._waiting))
+            yield from self._leave(*merge_keys(self._waiting, self._repeated))
             return
         if self._waiting:
             self._write_run()
@@ -132,7 +137,7 @@ class EdgeSorter:
             stops = [size if bound is None else self._search(run, bound) for run, size in enumerate(self._runs)]
             ends = enumerate(zip(starts, stops, strict=True))
             parts = [self._read(run, start, stop) for run, (start, stop) in ends if start < stop]
-            yield from self._leave(*merge_keys(parts))
+            yield from self._leave(*merge_keys(parts, self._repeated))
             starts = stops
         shutil.rmtree(self._folder)
 
@@ -146,13 +151,17 @@ class EdgeSorter:
         keys = np.fromfile(self._path(run, "keys"), np.uint64, stop - start, offset=8 * start)
         if not self._weighted:
             return keys, None
-        return keys, np.fromfile(self._path(run, "weights"), np.float32, stop - start, offset=4 * start)
+        return keys, np.fromfile(
+            self._path(run, "weights"), self._dtype, stop - start, offset=self._dtype().itemsize * start
+        )
 
     def _leave(self, keys: np.ndarray, weights: np.ndarray | None) -> Iterator[SortedEdges]:
         """Keys without duplicates → pairs. The two keys of a pair stand beside each other."""
+        self.facts.distinct += int(((keys & LOWEST_BIT) == 0).sum())
+        if weights is not None:
+            keys, weights = keys[weights > 0], weights[weights > 0].astype(np.float32)
         if not keys.size:
             return
-        self.facts.distinct += int(((keys & LOWEST_BIT) == 0).sum())
         pairs = keys >> LOWEST_BIT
         starts = np.flatnonzero(np.append(True, pairs[1:] != pairs[:-1]))
         if not (self._mirrored or self._directed):
@@ -167,8 +176,10 @@ class EdgeSorter:
         yield SortedEdges(rows.astype(np.int64), columns.astype(np.int64), weights)
 
 
-def merge_keys(parts: list[tuple[np.ndarray, np.ndarray | None]]) -> tuple[np.ndarray, np.ndarray | None]:
-    """Ascending keys, each once, with the largest of its weights."""
+def merge_keys(
+    parts: list[tuple[np.ndarray, np.ndarray | None]], repeated: str
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """Ascending keys, each once, with one of its weights or their sum."""
     if not parts:
         return np.zeros(0, np.uint64), None
     keys = np.concatenate([part for part, _ in parts])
@@ -179,4 +190,4 @@ def merge_keys(parts: list[tuple[np.ndarray, np.ndarray | None]]) -> tuple[np.nd
     order = np.argsort(keys, kind="stable")
     keys = keys[order]
     starts = np.flatnonzero(np.append(True, keys[1:] != keys[:-1]))
-    return keys[starts], np.maximum.reduceat(np.concatenate(values)[order], starts)
+    return keys[starts], combined(np.concatenate(values)[order], starts, repeated)

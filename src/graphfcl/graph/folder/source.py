@@ -1,7 +1,7 @@
 """What a graph folder is built from: a graph that is read in blocks."""
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias
@@ -55,8 +55,9 @@ class GraphSource:
     ids: (n,) int64; or a function that gives texts in blocks, each text once; or None, if ids are 0 to n-1.
     features: gives (rows, d) blocks, dense or all sparse, of all nodes in order.
     edges: gives the edges, in any order. mirrored: each is listed once and means both directions.
-    weighted: edges come with weights.
-    notes: those before what is said of edges and labels.
+    weighted: edges come with weights. repeated: what becomes of several weights of an edge; for ``last`` edges come in
+    order.
+    notes: those before what is said of edges and labels. edge_notes: those known once the edges were read.
     columns: those of the tables that it is read from. column_min_nodes: that of :class:`Graph`.
     fingerprint: a text that differs whenever nodes or edges do, the order of nodes included; the rows of a folder are
     ordered by it, and learners never learn it. node_bytes: memory for each node that the source holds itself.
@@ -75,10 +76,12 @@ class GraphSource:
     feature_count: int = 0
     sparse_features: bool = False
     weighted: bool = False
+    repeated: str = "max"
     mirrored: bool = False
     feature_names: np.ndarray | None = None
     text: TextSettings | None = None
     notes: tuple[str, ...] = ()
+    edge_notes: Callable[[], Sequence[str]] = tuple
     cleaned: int = 0
     node_bytes: int = 4
     columns: ReadColumns | None = None

@@ -1,8 +1,9 @@
 """What the columns of tables of nodes and edges are called: what a user says, and what was read."""
 
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from graphfcl.errors import InputError, did_you_mean
@@ -14,10 +15,19 @@ TEXT_NAMES = ("text",)
 SOURCE_NAMES = ("source", "src", "from")
 TARGET_NAMES = ("target", "dst", "to")
 WEIGHT_NAMES = ("weight",)
-# Labels; a blank is unknown besides. Spreadsheets write #N/A, pandas <NA>.
+# Labels that mean unknown; a blank does besides. Spreadsheets write #N/A, pandas <NA>.
 MISSING = ("NA", "N/A", "n.a.", "#N/A", "<NA>", "nan", "None", "null", "unknown", "-1", "-", "?")
 Names = str | Iterable[str] | None  # "a+b" or "a,b", or a list of names
 SEVERAL = ("text", "dates", "categories", "vectors")
+REPEATED = {
+    "max": "the largest weight stays",
+    "sum": "their weights are added up",
+    "count": "the weight is their number",
+    "last": "the last one stays",
+}
+UNKNOWN_ENDS = ("refuse", "skip")
+DECIMAL = {"point": "point", ".": "point", "comma": "comma", ",": "comma"}
+FOLD: dict[Any, bool] = {"no": False, "yes": True, False: False, True: True}
 
 
 def label_key(name: str) -> str:
@@ -25,9 +35,36 @@ def label_key(name: str) -> str:
     return normal(name).casefold()
 
 
-def unknown_keys(missing: Iterable[str] | None) -> frozenset[str]:
-    """The labels that mean unknown, as keys; a blank always does. None: the usual ones."""
-    return frozenset(label_key(str(name)) for name in (MISSING if missing is None else missing)) | {""}
+def unknown_keys(missing: Iterable[str] | None, known: Iterable[str] | None = None) -> frozenset[str]:
+    """The labels that mean unknown, as keys: a blank, the usual ones but for ``known``, and ``missing``."""
+    usual = {label_key(name) for name in MISSING} - {label_key(str(name)) for name in known or ()}
+    return frozenset({"", *usual, *(label_key(str(name)) for name in missing or ())})
+
+
+def words_of(keys: Iterable[str]) -> frozenset[str]:
+    """Those of the keys that are no numbers: a label -1 is unknown, but a price or a category -1 is a value."""
+    return frozenset(key for key in keys if key and not _is_number(key))
+
+
+def _is_number(key: str) -> bool:
+    try:
+        return math.isfinite(float(key))
+    except ValueError:
+        return False
+
+
+@dataclass(frozen=True)
+class Notation:
+    """How numbers and dates are written in texts.
+
+    missing: words in place of which there is no value, as keys. decimal: comma or point.
+    """
+
+    missing: frozenset[str] = words_of(unknown_keys(None))
+    decimal: str = "point"
+
+
+USUAL = Notation()
 
 
 @dataclass(frozen=True)
@@ -35,8 +72,10 @@ class ReadColumns:
     """The columns that a graph was read from, so that later tables of the same form are read alike.
 
     text: columns whose words are features. dates, categories, vectors: columns of which several features or other
-    numbers were made; those of plain numbers are called as the features. missing: labels that mean unknown; None: the
-    usual ones. unused: columns of nodes that say nothing.
+    numbers were made; those of plain numbers are called as the features. missing: further labels that mean unknown;
+    known: usual ones that are classes. unused: columns of nodes that say nothing. medians: of each column of numbers or
+    dates, in place of a missing value. marked: those of which a feature says where a value is missing.
+    decimal, fold: as in :class:`TableColumns`.
     """
 
     id: str
@@ -48,38 +87,73 @@ class ReadColumns:
     dates: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
     vectors: tuple[str, ...] = ()
-    missing: tuple[str, ...] | None = None
+    missing: tuple[str, ...] = ()
+    known: tuple[str, ...] = ()
     unused: tuple[str, ...] = ()
+    medians: Mapping[str, float] = field(default_factory=dict)
+    marked: tuple[str, ...] = ()
+    decimal: str = "point"
+    fold: bool = False
 
     @property
     def of_nodes(self) -> frozenset[str]:
         """The columns of the table of nodes that are neither ids nor labels, but for those of plain numbers."""
         return frozenset((*self.text, *self.dates, *self.categories, *self.vectors, *self.unused))
 
+    @property
+    def unknown_keys(self) -> frozenset[str]:
+        """The labels that mean unknown, as keys."""
+        return unknown_keys(self.missing, self.known)
+
+    @property
+    def notation(self) -> Notation:
+        return Notation(words_of(unknown_keys(self.missing)), self.decimal)
+
     def means_unknown(self, name: str) -> bool:
         """Whether a label of this name means that the class is not known."""
-        return label_key(name) in unknown_keys(self.missing)
+        return label_key(name) in self.unknown_keys
 
     def as_json(self) -> dict[str, Any]:
+        """Plain values; what most tables do not have is left out."""
         values = {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
-        optional: dict[str, Any] = {"missing": None, "unused": []}
-        return {name: value for name, value in values.items() if name not in optional or value != optional[name]}
+        return {name: value for name, value in values.items() if name not in OPTIONAL or value != OPTIONAL[name]}
 
     @classmethod
     def from_json(cls, values: Any) -> "ReadColumns":
         """The reverse; ValueError if it is not that."""
-        optional = {"missing", "unused"}
-        if not isinstance(values, Mapping) or set(values) | optional != set(cls.__dataclass_fields__):
+        if not isinstance(values, Mapping) or set(values) | set(OPTIONAL) != set(cls.__dataclass_fields__):
             raise ValueError("these are no columns of tables")
-        several = [*SEVERAL, *(key for key in optional if key in values)]
+        values = {**OPTIONAL, **values}
+        several = [*SEVERAL, *(name for name, usual in OPTIONAL.items() if usual == [])]
         if not all(isinstance(values[key], list) for key in several):
             raise ValueError("these are no lists of columns")
+        medians = values["medians"]
+        if not isinstance(medians, dict) or not all(
+            isinstance(value, float) and math.isfinite(value) for value in medians.values()
+        ):
+            raise ValueError("the median of a column is no number")
         names = [values[key] for key in ("id", "label", "source", "target")]
         names += [name for key in several for name in values[key]]
         if not all(isinstance(name, str) for name in [*names, values["weight"] or ""]):
             raise ValueError("a column of a table has no name")
+        if not medians.keys() >= set(values["marked"]):
+            raise ValueError("a column with missing values has no median")
+        if values["decimal"] not in ("point", "comma") or not isinstance(values["fold"], bool):
+            raise ValueError("these are no settings of tables")
         fields: dict[str, Any] = {key: tuple(value) if key in several else value for key, value in values.items()}
         return cls(**fields)
+
+
+# The fields that JSON may lack, with what they are then.
+OPTIONAL: dict[str, Any] = {
+    "missing": [],
+    "known": [],
+    "unused": [],
+    "medians": {},
+    "marked": [],
+    "decimal": "point",
+    "fold": False,
+}
 
 
 @dataclass(frozen=True)
@@ -93,7 +167,12 @@ class TableColumns:
     drop: columns that are never features. categories: columns of which each value becomes a feature of 0 and 1.
     dates: columns that become days since 1970. vectors: columns of lists of numbers (Parquet), or ``.npy`` files
     beside the tables with a row for each node.
-    missing: labels that mean that the class is not known, besides a blank; None: the usual ones.
+    missing: labels that mean that the class is not known, besides a blank and the usual ones. Words among them mean in
+    other columns that there is no value. known: usual ones that are classes.
+    decimal: ``comma`` if numbers in texts are written so. fold: spellings of a label that differ only by case, white
+    space or accents are one class.
+    repeated: the weight of an edge that has several rows: ``max``, ``sum``, ``count`` or ``last``.
+    unknown_ends: ``refuse`` edges that lead to no node, or ``skip`` them.
     """
 
     id: str | None = None
@@ -109,6 +188,39 @@ class TableColumns:
     dates: Names = None
     vectors: Names = None
     missing: Names = None
+    known: Names = None
+    decimal: str = "point"
+    fold: bool | str = False
+    repeated: str = "max"
+    unknown_ends: str = "refuse"
+
+    def __post_init__(self) -> None:
+        for option, values in (("decimal", DECIMAL), ("fold", FOLD), ("repeated", REPEATED)):
+            self._check(option, [value for value in values if isinstance(value, str)], values)
+        self._check("unknown_ends", UNKNOWN_ENDS, UNKNOWN_ENDS)
+        object.__setattr__(self, "decimal", DECIMAL[self.decimal])
+        object.__setattr__(self, "fold", FOLD[self.fold])
+        names = {
+            option: {label_key(name): name for name in self.names(option) or ()} for option in ("missing", "known")
+        }
+        both = next((name for key, name in names["known"].items() if key in names["missing"]), None)
+        if both is not None:
+            raise InputError(f"{both!r} stands in missing= and in known=: choose one of them.")
+
+    def _check(self, option: str, listed: Iterable[str], values: Iterable[Any]) -> None:
+        value = getattr(self, option)
+        if value not in list(values):
+            raise InputError(f"{option}={value} is no value of this option: {did_you_mean(str(value), list(listed))}")
+
+    @property
+    def notation(self) -> Notation:
+        """How numbers and dates are written in texts."""
+        return Notation(words_of(unknown_keys(self.names("missing"))), self.decimal)
+
+    @property
+    def unknown_keys(self) -> frozenset[str]:
+        """The labels that mean unknown, as keys."""
+        return unknown_keys(self.names("missing"), self.names("known"))
 
     def with_options(self, options: Mapping[str, Any]) -> "TableColumns":
         """The same with some fields of other values; a name that is no field is an error."""

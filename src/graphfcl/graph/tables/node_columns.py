@@ -8,16 +8,18 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from graphfcl.errors import InputError, did_you_mean
+from graphfcl.errors import InputError, counted, did_you_mean
 from graphfcl.graph.ids import normal, text_array
 from graphfcl.graph.labels import natural_order
-from graphfcl.graph.tables.columns import ID_NAMES, LABEL_NAMES, TEXT_NAMES, TableColumns
+from graphfcl.graph.tables.columns import ID_NAMES, LABEL_NAMES, TEXT_NAMES, TableColumns, label_key
+from graphfcl.graph.tables.gaps import Gaps
 from graphfcl.graph.tables.table import Table
 from graphfcl.graph.tables.values import (
     DECIMAL_COMMA,
     Kind,
     KindOfTexts,
     declared_kind,
+    has_values,
     says_text,
     trimmed,
 )
@@ -70,8 +72,8 @@ class NodeColumns:
         """All columns but those of ids and labels."""
         return [column for column in nodes.columns if column not in (self.id, self.label)]
 
-    def note(self, nodes: Table) -> str:
-        """One sentence on all columns."""
+    def note(self, nodes: Table, count: int, gaps: Gaps) -> str:
+        """What is said of all columns. count: of nodes."""
         used = {
             "the words of": self.text,
             "numbers": self.numbers,
@@ -81,7 +83,10 @@ class NodeColumns:
         }
         listed = "; ".join(f"{what} {_some(names)}" for what, names in used.items() if names) or "none"
         out = f" Not used: {_some([f'{name} ({why})' for name, why in self.left_out])}." if self.left_out else ""
-        return f"{nodes.path.name}: ids are {self.id}, labels {self.label}; features are {listed}.{out}"
+        return (
+            f"{nodes.path.name}: {counted(count, 'row')}; ids are {self.id}, labels {self.label}; features are "
+            f"{listed}.{gaps.note(self.dates)}{out}"
+        )
 
     @classmethod
     def check(cls, nodes: Table, columns: TableColumns) -> "NodeColumns":
@@ -156,8 +161,8 @@ def _reason(column: str, facts: ColumnFacts) -> str:
         return f"words: text={column} or categories={column} uses them"
     line, word = facts.word
     if DECIMAL_COMMA.fullmatch(word):
-        return f"{word!r} in {line} has a decimal comma: write {word.replace(',', '.')}"
-    return f"numbers, but for {word!r} in {line}: fix it, or categories={column}"
+        return f"{word!r} in {line} has a decimal comma: decimal=comma reads such numbers"
+    return f"numbers, but for {word!r} in {line}: fix it, missing={word} if it means so, or categories={column}"
 
 
 def _no_feature(nodes: Table, column: str, facts: ColumnFacts) -> InputError:
@@ -166,10 +171,10 @@ def _no_feature(nodes: Table, column: str, facts: ColumnFacts) -> InputError:
         line, word = facts.word
         place, reason = (
             f"{place}, {line}",
-            f"holds {word!r}, which is no number: fix it, or ask for categories={column}.",
+            f"holds {word!r}, which is no number: fix it, or ask for missing={word} or categories={column}.",
         )
         if DECIMAL_COMMA.fullmatch(word):
-            reason = f"holds {word!r} with a decimal comma: write {word.replace(',', '.')}."
+            reason = f"holds {word!r} with a decimal comma: ask for decimal=comma."
     elif facts.kind is Kind.TEXT:
         reason = f"holds words: ask for text={column} or categories={column} instead."
     return InputError(f"{place}: column {column!r} {reason}")
@@ -221,12 +226,17 @@ class NodeFacts:
         ]
 
 
-def scan_nodes(blocks: Iterator[Table], nodes: Table, requested: NodeColumns, labels: np.ndarray) -> NodeFacts:
-    """blocks: of the whole table, with all columns but ids and labels. labels: (n,) class numbers, -1 where unknown."""
+def scan_nodes(
+    blocks: Iterator[Table], nodes: Table, requested: NodeColumns, labels: np.ndarray, unknown: frozenset[str]
+) -> NodeFacts:
+    """blocks: of the whole table, with all columns but ids and labels. labels: (n,) class numbers, -1 where unknown.
+
+    unknown: words that are no category, as keys.
+    """
     others = requested.others(nodes)
-    # Parquet says what its columns are, CSV does not.
-    declared = {} if nodes.is_csv else {c: declared_kind(nodes.schema.field(c).type) or Kind.TEXT for c in others}
-    texts = {column: KindOfTexts() for column in others if column not in declared}
+    declared = _declared_kinds(nodes, requested)
+    texts = {column: KindOfTexts(nodes.notation) for column in others if column not in declared}
+    empty = {column for column, kind in declared.items() if kind in (Kind.NUMBER, Kind.DATE) and labels.size}
     unused = (*requested.drop, *requested.vectors)
     associations = {column: _Association(labels) for column in others if column not in unused}
     values: dict[str, set[str]] = {column: set() for column in requested.categories}
@@ -234,8 +244,10 @@ def scan_nodes(blocks: Iterator[Table], nodes: Table, requested: NodeColumns, la
     for block in blocks:
         for column, kind in texts.items():
             kind.add(block.column(column), block.first)
+        empty = {column for column in empty if not has_values(block.column(column))}
         for column, seen in values.items():
-            seen.update(normal(text) for text in block.text(column, None).unique().to_pylist())
+            different = {normal(text) for text in block.text(column, None).unique().to_pylist()}
+            seen.update(text for text in different if text and label_key(text) not in unknown)
             if len(seen) > MOST_VALUES:
                 raise InputError(
                     f"{nodes.path}: column {column!r} has more than {MOST_VALUES:,} different values, too many for "
@@ -246,14 +258,24 @@ def scan_nodes(blocks: Iterator[Table], nodes: Table, requested: NodeColumns, la
         for piece in block.pieces(ROWS):
             for column, association in associations.items():
                 association.add(piece.column(column), piece.first)
+    declared |= dict.fromkeys(empty, Kind.EMPTY)
     return NodeFacts(
         columns={
             c: ColumnFacts(declared[c]) if c in declared else _facts(nodes, texts[c], labels.size) for c in others
         },
         words=text_array(sorted(words)) if requested.text else None,
-        categories={column: sorted(seen - {""}, key=natural_order) for column, seen in values.items()},
+        categories={column: sorted(seen, key=natural_order) for column, seen in values.items()},
         given_away={c: share for c, each in associations.items() if (share := each.share()) is not None},
     )
+
+
+def _declared_kinds(nodes: Table, requested: NodeColumns) -> dict[str, Kind]:
+    """What Parquet says of its columns; CSV says nothing, and texts may be numbers if they are asked for."""
+    if nodes.is_csv:
+        return {}
+    kinds = {column: declared_kind(nodes.schema.field(column).type) for column in requested.others(nodes)}
+    numbers = {*(requested.features or ())} - {*requested.text}
+    return {column: kind or Kind.TEXT for column, kind in kinds.items() if kind or column not in numbers}
 
 
 def joined_texts(block: Table, columns: Sequence[str]) -> list[str]:

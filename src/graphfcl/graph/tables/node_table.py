@@ -3,37 +3,31 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from graphfcl.errors import InputError, quoted
+from graphfcl.errors import InputError
 from graphfcl.graph.graph import UNKNOWN, Features, TextSettings
-from graphfcl.graph.ids import normal, text_array
-from graphfcl.graph.labels import CleanLabels, LabelCoder, bare_name
-from graphfcl.graph.tables.columns import (
-    SOURCE_NAMES,
-    TARGET_NAMES,
-    WEIGHT_NAMES,
-    ReadColumns,
-    TableColumns,
-)
+from graphfcl.graph.ids import bare_name, normal, text_array
+from graphfcl.graph.labels import CleanLabels, LabelCoder
+from graphfcl.graph.tables.columns import ReadColumns, TableColumns, words_of
+from graphfcl.graph.tables.edge_table import EdgeColumns
+from graphfcl.graph.tables.gaps import Gaps, filled
 from graphfcl.graph.tables.node_columns import NodeColumns, NodeFacts, joined_texts, scan_nodes
 from graphfcl.graph.tables.table import Table
 from graphfcl.graph.tables.values import days_of, numbers_of, vectors_of
 from graphfcl.graph.tables.words import count_known_words
 
 Blocks = Callable[[Sequence[str]], Iterator[Table]]  # the table in parts, with some of its columns
-TYPE_NAMES = ("type", "relation", "edge_type")
 
 
 @dataclass(frozen=True, eq=False)
 class NodeFeatures:
-    """Columns in this order: words; numbers and dates as in the table; categories; vectors.
+    """Columns in this order: words; numbers and dates as in the table; where they are missing; categories; vectors.
 
     words: (words,) in order, None if there are no texts. categories: the values of each such column, in order.
-    vectors: columns of lists and their widths. files: ``.npy`` files, opened.
+    vectors: columns of lists and their widths. files: ``.npy`` files, opened. gaps: of numbers and dates.
     """
 
     columns: NodeColumns
@@ -41,6 +35,7 @@ class NodeFeatures:
     categories: dict[str, list[str]]
     vectors: dict[str, int]
     files: dict[Path, np.ndarray]
+    gaps: Gaps
     order: tuple[str, ...] = ()
 
     @classmethod
@@ -52,7 +47,8 @@ class NodeFeatures:
             widths = {column: 0 if first is None else vectors_of(first, column, None).shape[1] for column in widths}
         singles = tuple(column for column in nodes.columns if column in (*plan.numbers, *plan.dates))
         files = {path: open_vectors(path, count, nodes.path) for path in plan.files}
-        return cls(plan, facts.words, facts.categories, widths, files, singles)
+        gaps = Gaps.scan(nodes, blocks, singles, plan.dates, count)
+        return cls(plan, facts.words, facts.categories, widths, files, gaps, singles)
 
     @property
     def names(self) -> np.ndarray:
@@ -60,12 +56,13 @@ class NodeFeatures:
         one_hot = [f"{column}={value}" for column, values in self.categories.items() for value in values]
         vectors = [*self.vectors.items(), *((path.stem, file.shape[1]) for path, file in self.files.items())]
         parts = [f"{column}_{place}" for column, width in vectors for place in range(width)]
-        return text_array([*([] if self.words is None else self.words.tolist()), *self.order, *one_hot, *parts])
+        words = [] if self.words is None else self.words.tolist()
+        return text_array([*words, *self.order, *self.gaps.marks, *one_hot, *parts])
 
     @property
     def beside(self) -> tuple[int, ...]:
         """How many columns stand beside words, in groups: single values and categories; the vectors of each source."""
-        singles = len(self.order) + sum(map(len, self.categories.values()))
+        singles = len(self.order) + len(self.gaps.counts) + sum(map(len, self.categories.values()))
         widths = (singles, *self.vectors.values(), *(file.shape[1] for file in self.files.values()))
         return tuple(width for width in widths if width)
 
@@ -86,9 +83,13 @@ class NodeFeatures:
 
     def _numbers(self, block: Table) -> Iterator[np.ndarray]:
         yield np.zeros((block.row_count, 0), dtype=np.float32)
+        marks = []
         for column in self.order:
-            read = numbers_of if column in self.columns.numbers else days_of
-            yield read(block, column)[:, np.newaxis]
+            numbers = (days_of if column in self.columns.dates else numbers_of)(block, column)
+            if column in self.gaps.counts:
+                marks.append(np.isnan(numbers)[:, np.newaxis].astype(np.float32))
+            yield filled(numbers, self.gaps.medians[column])[:, np.newaxis]
+        yield from marks
         for column, values in self.categories.items():
             yield one_hot(block.texts(column, None).tolist(), values)
         for column, width in self.vectors.items():
@@ -128,46 +129,18 @@ def open_vectors(path: Path, count: int, nodes: Path) -> np.ndarray:
     return matrix
 
 
-@dataclass(frozen=True)
-class EdgeColumns:
-    """The columns of a table of edges that are read; by default what they are called where there is none."""
-
-    source: str = SOURCE_NAMES[0]
-    target: str = TARGET_NAMES[0]
-    weight: str | None = None
-
-    @classmethod
-    def choose(cls, edges: Table, columns: TableColumns) -> "EdgeColumns":
-        return cls(
-            edges.choose(columns.source, SOURCE_NAMES, "edge sources"),
-            edges.choose(columns.target, TARGET_NAMES, "edge targets"),
-            edges.find(columns.weight, WEIGHT_NAMES, "weights"),
-        )
-
-    def others(self, edges: Table) -> list[str]:
-        return [column for column in edges.columns if column not in (self.source, self.target, self.weight)]
-
-    def note(self, edges: Table) -> list[str]:
-        """What is said of columns that say nothing."""
-        other = self.others(edges)
-        return [f"{edges.path.name}: the columns {', '.join(other)} were not used."] if other else []
-
-
 @dataclass(frozen=True, eq=False)
 class NodeTable:
-    """What a table of nodes holds besides ids. notes: which columns were used, and warnings.
-
-    missing: labels that mean unknown; None: the usual ones.
-    """
+    """What a table of nodes holds besides ids. notes: which columns were used, and warnings. options: of the user."""
 
     labels: CleanLabels
     features: NodeFeatures
     notes: tuple[str, ...]
-    missing: tuple[str, ...] | None = None
+    options: TableColumns
 
     def read_columns(self, ends: EdgeColumns) -> ReadColumns:
         """What later tables of the same form are read by."""
-        plan = self.features.columns
+        plan, gaps, options = self.features.columns, self.features.gaps, self.options
         vectors = (*plan.vectors, *(path.stem for path in plan.files))
         return ReadColumns(
             plan.id,
@@ -179,8 +152,13 @@ class NodeTable:
             dates=plan.dates,
             categories=plan.categories,
             vectors=vectors,
-            missing=self.missing,
+            missing=options.names("missing") or (),
+            known=options.names("known") or (),
             unused=tuple(name for name, _ in plan.left_out),
+            medians=gaps.medians,
+            marked=tuple(gaps.counts),
+            decimal=options.decimal,
+            fold=bool(options.fold),
         )
 
 
@@ -188,15 +166,16 @@ def read_node_table(nodes: Table, requested: NodeColumns, columns: TableColumns,
     """Reads labels, then looks at all other columns once, and plans."""
     labels = _labels(nodes, requested.label, blocks, columns)
     others = requested.others(nodes)
-    facts = scan_nodes(blocks(others) if others else iter(()), nodes, requested, _bare_numbers(labels))
+    unknown = words_of(columns.unknown_keys)
+    facts = scan_nodes(blocks(others) if others else iter(()), nodes, requested, _bare_numbers(labels), unknown)
     plan = requested.plan(nodes, facts.columns)
     features = NodeFeatures.of(plan, facts, nodes, blocks, labels.numbers.size)
-    notes = (plan.note(nodes), *facts.warnings(plan.of_table))
-    return NodeTable(labels, features, notes, columns.names("missing"))
+    note = plan.note(nodes, labels.numbers.size, features.gaps)
+    return NodeTable(labels, features, (note, *facts.warnings(plan.of_table)), columns)
 
 
 def _bare_numbers(labels: CleanLabels) -> np.ndarray:
-    """(n,) class numbers in which names that differ only by case or accents are one class.
+    """(n,) class numbers in which names that differ only by case, accents or spaces are one class.
 
     A column that determines the label does so whatever the spelling.
     """
@@ -214,20 +193,11 @@ def _labels(nodes: Table, column: str, blocks: Blocks, columns: TableColumns) ->
             coder.add(*labels)
         else:
             coder.add_numbers(labels)
-    return coder.finish(str(nodes.path), nodes.place, columns.names("missing"), read_numbers=read_numbers)
-
-
-def several_types(path: Path, column: str) -> InputError:
-    """A column names more than one type of edges."""
-    return InputError(
-        f"{path}: column {column!r} names several types of edges; heterogeneous graphs are not supported: keep one "
-        "type, or drop the column to treat all alike."
-    )
-
-
-def unknown_end(edges: Table, row: int, node: Any) -> InputError:
-    """An edge leads to a node that has no row."""
-    return InputError(
-        f"{edges.place(row)}: the edge leads to node {quoted(node)}, which is not among the nodes: add the node or "
-        "drop the edge."
+    return coder.finish(
+        str(nodes.path),
+        nodes.place,
+        columns.names("missing"),
+        columns.names("known"),
+        fold=bool(columns.fold),
+        read_numbers=read_numbers,
     )

@@ -20,26 +20,23 @@ from graphfcl.graph.graph import Graph
 from graphfcl.graph.ids import IdIndex, as_arrow, class_label, make_ids, text_array
 from graphfcl.graph.labels import means_unknown
 from graphfcl.graph.tables.columns import TableColumns
+from graphfcl.graph.tables.edge_table import LISTED, TYPE_NAMES, EdgeColumns, UnknownEnds, several_types
 from graphfcl.graph.tables.frames import arrow_table, is_frame
 from graphfcl.graph.tables.node_columns import NodeColumns
-from graphfcl.graph.tables.node_table import (
-    TYPE_NAMES,
-    EdgeColumns,
-    read_node_table,
-    several_types,
-    unknown_end,
-)
+from graphfcl.graph.tables.node_table import read_node_table
 from graphfcl.graph.tables.table import Table
 from graphfcl.graph.tables.values import weights_of
 from graphfcl.runtime.files import write_durably
+
+ROW_OPTIONS = ("repeated", "unknown_ends")  # of rows of edges, which a matrix does not have
 
 
 def read_tables(
     folder: str | Path, columns: TableColumns | None = None, *, name: str | None = None, **options: Any
 ) -> Graph:
     """A graph from a folder of tables. options: fields of :class:`TableColumns`, such as ``label="category"``."""
-    nodes, edges = Table.in_folder(Path(folder), "nodes"), Table.in_folder(Path(folder), "edges")
     columns = (columns or TableColumns()).with_options(options)
+    nodes, edges = (Table.in_folder(Path(folder), stem, columns.notation) for stem in ("nodes", "edges"))
     return _graph_of(nodes, edges, columns, name or Path(folder).resolve().name)
 
 
@@ -53,10 +50,14 @@ def from_frames(
     :func:`read_tables`; ``options`` are fields of :class:`TableColumns`, such as ``label="category"``.
     """
     columns = (columns or TableColumns()).with_options(options)
-    table = Table(Path("nodes"), _arrow(nodes, "nodes"))
+    table = Table(Path("nodes"), _arrow(nodes, "nodes"), columns.notation)
     if sparse.issparse(edges):
+        usual = TableColumns()
+        given = [option for option in ROW_OPTIONS if getattr(columns, option) != getattr(usual, option)]
+        if given:
+            raise InputError(f"edges is a matrix, which has no rows for {given[0]}=: leave it out, or give a table.")
         return _graph_of(table, edges, columns, name)
-    return _graph_of(table, Table(Path("edges"), _arrow(edges, "edges")), columns, name)
+    return _graph_of(table, Table(Path("edges"), _arrow(edges, "edges"), columns.notation), columns, name)
 
 
 def _arrow(frame: Any, called: str) -> Any:
@@ -104,14 +105,20 @@ def _read_edges(edges: Table, ends: EdgeColumns, ids: np.ndarray) -> tuple[spars
     edges.read()
     _refuse_edge_types(edges, ends)
     index = IdIndex(text_array([str(node) for node in ids.tolist()]))  # edges are read as texts
-    adjacency, notes = adjacency_from_edges(
-        _find_nodes(edges, ends.source, index),
-        _find_nodes(edges, ends.target, index),
-        None if ends.weight is None else weights_of(edges, ends.weight),
-        ids.size,
-        str(edges.path),
-    )
-    return adjacency, [*ends.note(edges), *notes]
+    texts = [edges.texts(column, "a node id") for column in (ends.source, ends.target)]
+    source, target = (index.rows(wanted) for wanted in texts)
+    unknown, leads_out = UnknownEnds(), (source < 0) | (target < 0)
+    rows = np.flatnonzero(leads_out)[:LISTED]
+    unknown.add(rows, [texts[0 if source[row] < 0 else 1][row] for row in rows.tolist()])
+    unknown.count = int(leads_out.sum())
+    if unknown.count and ends.unknown_ends == "refuse":
+        raise unknown.refuse(edges)
+    weights = None if ends.weight is None else weights_of(edges, ends.weight)
+    if unknown.count:
+        source, target = source[~leads_out], target[~leads_out]
+        weights = None if weights is None else weights[~leads_out]
+    adjacency, notes = adjacency_from_edges(source, target, weights, ids.size, str(edges.path), ends.repeated)
+    return adjacency, [ends.note(edges, edges.row_count, unknown), *notes]
 
 
 def _read_matrix(matrix: Any, count: int) -> tuple[sparse.csr_array, list[str]]:
@@ -127,15 +134,6 @@ def _refuse_edge_types(edges: Table, ends: EdgeColumns) -> None:
     for column in ends.others(edges):
         if column.lower() in TYPE_NAMES and len(set(edges.texts(column, None).tolist())) > 1:
             raise several_types(edges.path, column)
-
-
-def _find_nodes(edges: Table, column: str, index: IdIndex) -> np.ndarray:
-    wanted = edges.texts(column, "a node id")
-    nodes = index.rows(wanted)
-    if (nodes < 0).any():
-        row = int(np.flatnonzero(nodes < 0)[0])
-        raise unknown_end(edges, row, wanted[row])
-    return nodes
 
 
 def write_tables(graph: Graph, folder: str | Path, *, suffix: str = "parquet") -> None:

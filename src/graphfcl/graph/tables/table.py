@@ -13,9 +13,10 @@ from pyarrow import csv, parquet
 from graphfcl.errors import InputError, did_you_mean
 from graphfcl.graph.ids import text_array
 from graphfcl.graph.tables import SUFFIXES
+from graphfcl.graph.tables.columns import USUAL, Notation
 from graphfcl.graph.tables.text_files import (
     first_not_utf8,
-    line_of_row,
+    lines_at,
     separator_of,
     where_not_utf8,
     wrong_row,
@@ -30,19 +31,20 @@ class Table:
     """One table, CSV, Parquet or in memory, read so that ids and labels stay the text they are ("007" is not 7).
 
     path: its file; of a table in memory what messages call it. is_csv: or else columns have types; all columns of a
-    CSV file are read as text. separator: of its columns. first: rows of the file before those that were read.
-    kept: (rows,) the places of rows in the file, if some were left out.
+    CSV file are read as text. separator: of its columns. notation: how numbers in texts are written.
+    first: rows of the file before those that were read. kept: (rows,) the places of rows in the file, if some were left
+    out.
     """
 
     first = 0
     kept: np.ndarray | None = None
     _table: Any = None
 
-    def __init__(self, path: Path, rows: Any = None) -> None:
+    def __init__(self, path: Path, rows: Any = None, notation: Notation = USUAL) -> None:
         """rows: an Arrow table, if the table is in memory."""
         if rows is None and not path.is_file():
             raise InputError(f"{path} does not exist: check the path.")
-        self.path = path
+        self.path, self.notation = path, notation
         self.is_csv = rows is None and path.suffix != ".parquet"
         self.separator = separator_of(path) if self.is_csv else ""
         try:
@@ -56,14 +58,14 @@ class Table:
             self._table = stripped_names(rows)
 
     @classmethod
-    def in_folder(cls, folder: Path, stem: str) -> "Table":
+    def in_folder(cls, folder: Path, stem: str, notation: Notation) -> "Table":
         """The table of a name in a folder of tables."""
         paths = [folder / f"{stem}.{suffix}" for suffix in SUFFIXES]
         path = next((each for each in paths if each.exists()), None)
         if path is None:
             listed = ", ".join(each.name for each in paths[:-1])
             raise InputError(f"{folder} has no {listed} or {paths[-1].name}: a folder of tables needs nodes and edges.")
-        return cls(path)
+        return cls(path, notation=notation)
 
     def _name_columns(self, schema: Any) -> None:
         """Spaces at the ends of a name, as behind the commas of a header, do not belong to it."""
@@ -191,8 +193,14 @@ class Table:
 
     def line(self, row: int) -> str:
         """What a message calls a row: its line in a CSV file, the header counted; elsewhere its number from 1."""
-        row = self.first + (row if self.kept is None else int(self.kept[row]))
-        return f"line {line_of_row(self.path, self.separator, row)}" if self.is_csv else f"row {row + 1}"
+        return self.lines([row])[0]
+
+    def lines(self, rows: Sequence[int]) -> list[str]:
+        """The same of several rows, in ascending order."""
+        rows = [self.first + (row if self.kept is None else int(self.kept[row])) for row in rows]
+        if not self.is_csv:
+            return [f"row {row + 1}" for row in rows]
+        return [f"line {line}" for line in lines_at(self.path, self.separator, rows)]
 
     def place(self, row: int) -> str:
         """The file, and what a message calls a row of it."""

@@ -6,7 +6,7 @@ Files are read without counting lines; to name one, the file is read again up to
 import csv
 import re
 from codecs import BOM_UTF16_BE, BOM_UTF16_LE
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -35,9 +35,13 @@ def separator_of(path: Path) -> str:
     return max(SEPARATORS, key=outside.count)
 
 
-def line_of_row(path: Path, separator: str, row: int) -> int:
-    """The line, counted from 1, in which a row begins; row 0 is the first below the header."""
-    return next(islice(lines_of_rows(path, separator), row, None), row + 2)
+def lines_at(path: Path, separator: str, rows: Sequence[int]) -> list[int]:
+    """The lines, counted from 1, in which some rows begin, in ascending order; row 0 is the first below the header."""
+    begins, lines, read = lines_of_rows(path, separator), [], 0
+    for row in rows:
+        lines.append(next(islice(begins, row - read, None), row + 2))
+        read = row + 1
+    return lines
 
 
 def lines_of_rows(path: Path, separator: str) -> Iterator[int]:

@@ -10,6 +10,7 @@ import pyarrow as pa
 from pyarrow import compute
 
 from graphfcl.errors import InputError
+from graphfcl.graph.tables.columns import Notation
 from graphfcl.graph.tables.table import Table
 
 NUMBER = r"^-?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?$|^-?(?i:nan|inf|infinity)$"
@@ -45,8 +46,34 @@ def trimmed(values: Any) -> Any:
     return compute.if_else(compute.equal(texts, ""), pa.scalar(None, pa.string()), texts)
 
 
-def as_floats(values: Any) -> Any | None:
-    """Numbers and truth values, also written as text, as float64, null where there is nothing; None if one is none."""
+def present(texts: Any, notation: Notation) -> Any:
+    """Trimmed texts, null in place of words that mean that there is no value."""
+    words = pa.array(sorted(notation.missing), pa.string())
+    return compute.if_else(compute.is_in(compute.utf8_lower(texts), words), pa.scalar(None, pa.string()), texts)
+
+
+def _with_point(texts: Any, notation: Notation) -> Any:
+    """Texts whose numbers have a decimal point. Where commas are asked for, a point may part thousands: no number."""
+    if notation.decimal == "point":
+        return texts
+    return compute.replace_substring(compute.replace_substring(texts, ".", "·"), ",", ".")
+
+
+def _cast(texts: Any, notation: Notation, kind: Any) -> Any | None:
+    """Trimmed texts as another type, null where there is no value; None if one is not of the type."""
+    for read in (lambda: texts, lambda: present(texts, notation)):  # most tables have no such words
+        try:
+            return read().cast(kind)
+        except pa.ArrowInvalid:
+            continue
+    return None
+
+
+def as_floats(values: Any, notation: Notation) -> Any | None:
+    """Numbers and truth values, also written as text, as float64; None if one is none.
+
+    Null or NaN where there is nothing.
+    """
     kind = values.type
     if pa.types.is_null(kind):
         return pa.chunked_array([pa.nulls(len(values), pa.float64())])
@@ -57,21 +84,18 @@ def as_floats(values: Any) -> Any | None:
     if not says_text(kind):
         return None
     texts = trimmed(values)
-    try:
-        return texts.cast(pa.float64())
-    except pa.ArrowInvalid:
-        pass
-    try:
-        return texts.cast(pa.bool_()).cast(pa.uint8()).cast(pa.float64())
-    except pa.ArrowInvalid:
-        return None
+    numbers = _cast(_with_point(texts, notation), notation, pa.float64())
+    if numbers is not None:
+        return numbers
+    flags = _cast(texts, notation, pa.bool_())
+    return None if flags is None else flags.cast(pa.uint8()).cast(pa.float64())
 
 
-def as_days(values: Any) -> Any | None:
+def as_days(values: Any, notation: Notation) -> Any | None:
     """Dates, also written as text (ISO 8601), as days since 1970; null where there is none; None if one is none."""
     kind = values.type
     if pa.types.is_null(kind):
-        return as_floats(values)
+        return as_floats(values, notation)
     try:
         if pa.types.is_date(kind):
             moments = values.cast(pa.timestamp("us"))
@@ -79,21 +103,23 @@ def as_days(values: Any) -> Any | None:
             moments = values.cast(pa.timestamp("us", kind.tz), safe=False)
         elif says_text(kind):
             texts = trimmed(values)
-            try:
-                moments = texts.cast(pa.timestamp("us"))
-            except pa.ArrowInvalid:
-                moments = texts.cast(pa.timestamp("us", "UTC"))
+            moments = _cast(texts, notation, pa.timestamp("us"))
+            if moments is None:
+                moments = _cast(texts, notation, pa.timestamp("us", "UTC"))
         else:
             return None
     except pa.ArrowInvalid:
         return None
+    if moments is None:
+        return None
     return compute.divide(moments.cast(pa.int64()).cast(pa.float64(), safe=False), float(MICROSECONDS_A_DAY))
 
 
-def first_word(values: Any, pattern: str = NUMBER) -> tuple[int, str] | None:
+def first_word(values: Any, notation: Notation, pattern: str = NUMBER) -> tuple[int, str] | None:
     """Row and value of the first text that is no number. pattern: of all that is none of the words."""
     texts = trimmed(values)
-    is_word = compute.invert(compute.match_substring_regex(texts, pattern)).fill_null(False)
+    numbers = _with_point(present(texts, notation), notation)
+    is_word = compute.invert(compute.match_substring_regex(numbers, pattern)).fill_null(False)
     rows = np.flatnonzero(is_word.to_numpy())
     return (int(rows[0]), str(texts[int(rows[0])].as_py())) if rows.size else None
 
@@ -102,6 +128,7 @@ def first_word(values: Any, pattern: str = NUMBER) -> tuple[int, str] | None:
 class KindOfTexts:
     """What the texts of a column are, seen in blocks. word: row and value of the first that is no number."""
 
+    notation: Notation
     numbers: bool = True
     flags: bool = True
     dates: bool = True
@@ -112,24 +139,22 @@ class KindOfTexts:
     def add(self, values: Any, first: int) -> None:
         """The next texts. first: rows before them."""
         texts = trimmed(values)
-        if texts.null_count == len(texts):
+        floats = _cast(_with_point(texts, self.notation), self.notation, pa.float64())
+        if floats is not None:
+            numbers = floats.drop_null().to_numpy()
+            numbers = numbers[~np.isnan(numbers)]
+            if numbers.size:
+                self.some, self.some_numbers, self.dates = True, True, False
+                self.flags = self.flags and bool(np.isin(numbers, (0, 1)).all())
             return
-        self.some = True
-        try:
-            numbers = texts.cast(pa.float64()).drop_null().to_numpy()
-        except pa.ArrowInvalid:
-            self.numbers = False
-        else:
-            self.some_numbers, self.dates = True, False
-            self.flags = self.flags and bool(np.isin(numbers, (0, 1)).all())
-            return
-        self.flags = self.flags and as_floats(texts) is not None
-        self.dates = self.dates and as_days(texts) is not None
+        self.some, self.numbers = True, False
+        self.flags = self.flags and as_floats(texts, self.notation) is not None
+        self.dates = self.dates and as_days(texts, self.notation) is not None
         if self.word is None:
-            word = first_word(texts)
+            word = first_word(texts, self.notation)
             self.word = None if word is None else (first + word[0], word[1])
-        has_numbers = bool(compute.any(compute.match_substring_regex(texts, NUMBER)).as_py())
-        self.some_numbers = self.some_numbers or has_numbers
+        has_numbers = compute.any(compute.match_substring_regex(_with_point(texts, self.notation), NUMBER)).as_py()
+        self.some_numbers = self.some_numbers or bool(has_numbers)
 
     @property
     def kind(self) -> Kind:
@@ -158,31 +183,38 @@ def is_list(kind: Any) -> bool:
     return pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
 
 
+def has_values(values: Any) -> bool:
+    """Whether a column of numbers or dates has a value at all."""
+    if pa.types.is_floating(values.type):
+        return bool(compute.any(compute.invert(compute.is_nan(values))).as_py())
+    return bool(values.null_count < len(values))
+
+
 def numbers_of(table: Table, column: str) -> np.ndarray:
-    """(rows,) float32; a word, an empty place or a number that is not finite is an error."""
+    """(rows,) float64, NaN where there is no number; a word or an infinite number is an error."""
     values = table.column(column)
-    numbers = as_floats(values)
+    numbers = as_floats(values, table.notation)
     if numbers is not None:
-        return _filled(table, numbers, column)
+        return _in_range(table, np.asarray(numbers.to_numpy()), column)
     # A truth value is wrong only beside numbers.
-    word = (first_word(values, f"{NUMBER}|{FLAG}") or first_word(values)) if says_text(values.type) else None
+    word = None
+    if says_text(values.type):
+        word = first_word(values, table.notation, f"{NUMBER}|{FLAG}") or first_word(values, table.notation)
     if word is None:
         raise InputError(f"{table.path}: column {column!r} does not hold numbers: fix it or leave it out.")
-    raise InputError(
-        f"{table.place(word[0])}: column {column!r} does not hold a number but {word[1]!r}: fix it or leave the column "
-        "out."
-    )
+    fix = "decimal=comma reads it" if DECIMAL_COMMA.fullmatch(word[1]) else "fix it or leave the column out"
+    raise InputError(f"{table.place(word[0])}: column {column!r} does not hold a number but {word[1]!r}: {fix}.")
 
 
 def days_of(table: Table, column: str) -> np.ndarray:
-    """(rows,) float32, dates as days since 1970."""
+    """(rows,) float64, dates as days since 1970, NaN where there is none."""
     values = table.column(column)
-    days = as_days(values)
+    days = as_days(values, table.notation)
     if days is not None:
-        return _filled(table, days, column)
-    texts = trimmed(values).to_pylist() if says_text(values.type) else []
-    wrong = (row for row, text in enumerate(texts) if as_days(pa.chunked_array([[text]], pa.string())) is None)
-    row = next(wrong, None)
+        return np.asarray(days.to_numpy())
+    texts = present(trimmed(values), table.notation).to_pylist() if says_text(values.type) else []
+    one_by_one = (as_days(pa.chunked_array([[text]], pa.string()), table.notation) for text in texts)
+    row = next((row for row, days in enumerate(one_by_one) if days is None), None)
     place, content = (table.path, "") if row is None else (table.place(row), f" but {texts[row]!r}")
     raise InputError(
         f"{place}: column {column!r} does not hold dates as 2026-01-31 or 2026-01-31 12:00{content}: write them so, or "
@@ -215,19 +247,31 @@ def vectors_of(table: Table, column: str, width: int | None) -> np.ndarray:
 
 def weights_of(table: Table, column: str) -> np.ndarray:
     """(rows,) float32 weights of edges."""
-    values = numbers_of(table, column)
+    values = without_gaps(table, numbers_of(table, column), column)
     if values.size and values.min() < 0:
         row = int(np.flatnonzero(values < 0)[0])
         raise InputError(f"{table.place(row)}: the edge has weight {values[row]}, which is below 0: fix it.")
     return values
 
 
-def _filled(table: Table, numbers: Any, column: str) -> np.ndarray:
-    """Arrow's numbers as float32; an empty place is an error."""
-    if numbers.null_count:
-        row = int(np.flatnonzero(numbers.is_null().to_numpy(zero_copy_only=False))[0])
-        raise InputError(f"{table.place(row)}: column {column!r} is empty; fill it in or leave the column out.")
-    return _finite(table, np.asarray(numbers.to_numpy()).astype(np.float32), column)
+def without_gaps(table: Table, numbers: np.ndarray, column: str) -> np.ndarray:
+    """(rows,) float32 numbers of a column, of which none may be missing."""
+    gaps = np.flatnonzero(np.isnan(numbers))
+    if gaps.size:
+        raise InputError(
+            f"{table.place(int(gaps[0]))}: column {column!r} is empty; fill it in or leave the column out."
+        )
+    return numbers.astype(np.float32)
+
+
+def _in_range(table: Table, values: np.ndarray, column: str) -> np.ndarray:
+    """The values, of which none may be infinite as float32."""
+    wrong = np.flatnonzero(np.abs(values) > np.finfo(np.float32).max)
+    if wrong.size:
+        raise InputError(
+            f"{table.place(int(wrong[0]))}: column {column!r} is infinite or beyond 3.4e38; fix it or leave it out."
+        )
+    return values
 
 
 def _finite(table: Table, values: np.ndarray, column: str) -> np.ndarray:

@@ -155,6 +155,7 @@ class Draft:
 
     def exchange(self, parts: ModelParts) -> None:
         """Continue with a model that was trained again."""
+        self.configuration = parts.configuration
         self.graph, self.labels, self.calibration = parts.graph, parts.label_store, parts.calibration
         self._learner = parts.learner
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from graphfcl.errors import InputError, quoted, shown
 from graphfcl.graph import VisibleNodes
-from graphfcl.graph.ids import ClassLabel, list_of_nodes, normal
+from graphfcl.graph.ids import ClassLabel, list_of_nodes
 from graphfcl.methods import Learner
 from graphfcl.production.graph import ModelGraph
 from graphfcl.production.labels.label_store import LabelStore, Statement, Statements, Support, people
@@ -123,8 +123,8 @@ def supports_of(classes: Mapping[Any, Sequence[Any]], statement: Statement, labe
     if empty:
         raise InputError(f"class {quoted(empty[0])} has no node: give at least one; nothing was learned.")
     spelled: dict[str, Any] = {}
-    for name in lists:
-        other = spelled.setdefault(labels.find(name) or normal(labels.text(name)), name)
+    for name, own in labels.names_of(list(lists)).items():
+        other = spelled.setdefault(own, name)
         if other is not name:
             raise InputError(f"{quoted(other)} and {quoted(name)} are one class once cleaned: join their nodes.")
     return [
@@ -170,7 +170,7 @@ def make_batch(supports: Sequence[Support], graph: ModelGraph, labels: LabelStor
 def _by_node(supports: Sequence[Support], graph: ModelGraph, labels: LabelStore) -> tuple[list[NodeLabel], list[str]]:
     """The label of each node, and a sentence for each support that cannot be used."""
     rows = graph.rows_of_ids([support.node for support in supports])
-    name_of = {name: labels.find(name) or normal(labels.text(name)) for name in {each.class_name for each in supports}}
+    name_of = labels.names_of([support.class_name for support in supports])
     by_number: dict[int, NodeLabel] = {}
     wrong = []
     for support, row in zip(supports, rows.tolist(), strict=True):

@@ -10,10 +10,11 @@ from scipy import sparse
 from graphfcl.errors import InputError, counted, quoted
 from graphfcl.graph import Features
 from graphfcl.graph.ids import make_ids, normal
-from graphfcl.graph.tables.columns import TEXT_NAMES, ReadColumns, label_key, unknown_keys
+from graphfcl.graph.tables.columns import TEXT_NAMES, ReadColumns, label_key, words_of
 from graphfcl.graph.tables.frames import is_frame
+from graphfcl.graph.tables.gaps import filled, mark_name, shown_value
 from graphfcl.graph.tables.node_table import open_vectors
-from graphfcl.graph.tables.values import days_of, vectors_of
+from graphfcl.graph.tables.values import days_of, numbers_of, vectors_of, without_gaps
 from graphfcl.production.changes.user_tables import TextTable, id_names, warn
 from graphfcl.production.graph import ModelGraph
 
@@ -28,10 +29,11 @@ def read_nodes(
 
     source: a file or a DataFrame. columns: of the tables of the fit. A table of the same form is read alike: ids,
     texts, dates, categories and vectors by the same names; columns that the fit did not use are passed over. Vectors
-    may also be an ``.npy`` file of that name beside the table. tell: is told of labels, which are not learned, and of
-    categories that the fit did not have; by default both are warnings.
+    may also be an ``.npy`` file of that name beside the table. Missing numbers and dates are filled as at the fit.
+    tell: is told of labels, which are not learned, of categories that the fit did not have, and of values that were
+    filled; by default these are warnings.
     """
-    table = TextTable.read(source)
+    table = TextTable.read(source, of_fit=columns)
     names = id_names(columns)
     if columns is not None:
         _tell_labels(table, columns, tell)
@@ -64,7 +66,7 @@ def read_nodes(
 
 def _tell_labels(table: TextTable, columns: ReadColumns, tell: Callable[[str], None]) -> None:
     """Note that labels in the table are not learned."""
-    unknown = unknown_keys(columns.missing)
+    unknown = columns.unknown_keys
     labels = [text for text in table.columns.get(columns.label, ()) if label_key(text) not in unknown]
     if labels:
         tell(
@@ -90,11 +92,9 @@ def _feature_values(
         if name == id_name:
             continue
         if columns is not None and name in columns.categories:
-            values |= _one_hot(table, name, place_of, tell)
-        elif columns is not None and name in columns.dates and name in place_of:
-            values[name] = days_of(table.table, name)
+            values |= _one_hot(table, name, place_of, words_of(columns.unknown_keys), tell)
         elif name in place_of:
-            values[name] = table.numbers(name)
+            values |= _numbers(table, name, columns, tell)
         elif columns is None:
             raise InputError(f"{table.path}: the graph has no feature {name!r}: leave the column out.")
     for name in table.lists:
@@ -104,10 +104,31 @@ def _feature_values(
     return values
 
 
-def _one_hot(
-    table: TextTable, name: str, place_of: dict[str, int], tell: Callable[[str], None]
+def _numbers(
+    table: TextTable, name: str, columns: ReadColumns | None, tell: Callable[[str], None]
 ) -> dict[str, np.ndarray]:
-    values = np.array([normal(text) for text in table.columns[name]], dtype=object)
+    """A column of numbers or dates without gaps, and where they were, if the fit has a feature for that."""
+    if columns is None or name not in columns.medians:
+        return {name: without_gaps(table.table, numbers_of(table.table, name), name)}
+    is_date, median = name in columns.dates, columns.medians[name]
+    numbers = (days_of if is_date else numbers_of)(table.table, name)
+    is_gap, marked = np.isnan(numbers), name in columns.marked
+    if is_gap.any():
+        reason = f"{mark_name(name)!r} marks them" if marked else "none was missing at the fit: no feature marks them"
+        tell(
+            f"{table.path}: {counted(int(is_gap.sum()), 'missing value')} of {name} filled with the median of the fit, "
+            f"{shown_value(median, is_date)}; {reason}."
+        )
+    marks = {mark_name(name): is_gap.astype(np.float32)} if marked else {}
+    return {name: filled(numbers, median), **marks}
+
+
+def _one_hot(
+    table: TextTable, name: str, place_of: dict[str, int], unknown: frozenset[str], tell: Callable[[str], None]
+) -> dict[str, np.ndarray]:
+    """A feature for each category of the fit. unknown: words that are no category, as keys."""
+    texts = map(normal, table.columns[name])
+    values = np.array(["" if label_key(text) in unknown else text for text in texts], dtype=object)
     features = [feature for feature in place_of if feature.startswith(f"{name}=")]
     one_hot = {feature: (values == feature[len(name) + 1 :]).astype(np.float32) for feature in features}
     strange = values[(values != "") & (sum(one_hot.values(), np.zeros(values.size)) == 0)]

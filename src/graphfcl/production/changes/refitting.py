@@ -186,6 +186,8 @@ def refit_draft(draft: Draft, graph: AnyGraph | None, *, anyway: bool, device: s
         decisions = Decisions.of(lineage(state.history.entries()))
     old_scores = state.answering.answers(progress).scores
     growing, old_labels, labels = _material(before, graph, decisions)
+    if graph is not None and graph.columns is not None:  # later tables are filled as this graph was
+        configuration = replace(configuration, columns=graph.columns)
     trained = train_model(growing, labels, configuration, device=device, progress=progress)
     new_labels = replace(trained.parts.label_store, statements=old_labels.statements)
     parts = replace(trained.parts, label_store=new_labels)

@@ -15,15 +15,15 @@ from graphfcl.graph.tables.columns import (
     ID_NAMES,
     SOURCE_NAMES,
     TARGET_NAMES,
+    USUAL,
     WEIGHT_NAMES,
     ReadColumns,
     label_key,
-    unknown_keys,
 )
 from graphfcl.graph.tables.frames import arrow_table, is_frame
 from graphfcl.graph.tables.table import Table, missing_value
 from graphfcl.graph.tables.text_files import lines_of_rows
-from graphfcl.graph.tables.values import is_list, numbers_of
+from graphfcl.graph.tables.values import is_list, weights_of
 from graphfcl.production.graph import ModelGraph
 from graphfcl.production.labels.label_store import KEPT, MOST_COLUMNS, LabelStore, Statement, Support, as_one_line
 
@@ -49,9 +49,10 @@ class TextTable:
     lists: dict[str, Any]
 
     @classmethod
-    def read(cls, source: Any, called: str = "nodes") -> "TextTable":
-        """A CSV or Parquet file, or a DataFrame. called: what messages call a frame."""
-        table = Table(Path(called), arrow_table(source, called)) if is_frame(source) else Table(Path(source))
+    def read(cls, source: Any, called: str = "nodes", of_fit: ReadColumns | None = None) -> "TextTable":
+        """A CSV or Parquet file, or a DataFrame. called: what messages call a frame. of_fit: columns of its tables."""
+        path, rows = (Path(called), arrow_table(source, called)) if is_frame(source) else (Path(source), None)
+        table = Table(path, rows, USUAL if of_fit is None else of_fit.notation)
         table.read()
         table = table.without_empty_rows()
         lists = {name: table.column(name) for name in table.columns if is_list(table.column(name).type)}
@@ -109,10 +110,6 @@ class TextTable:
         """What a message calls a row."""
         return f"{self.path.name}, {self.line(row)}"
 
-    def numbers(self, name: str) -> np.ndarray:
-        """(rows,) float32, a column read as a fit reads it: truth values are 1 and 0."""
-        return numbers_of(self.table, name)
-
 
 def warn(note: str) -> None:
     """Warn a caller in Python."""
@@ -159,7 +156,7 @@ def read_supports(
     kept = _kept(table, [name for name in table.columns if name not in used], tell)
     unknown = {""} if GUESS in table.columns else set()
     if columns is not None and table.find(labels) == columns.label:
-        unknown |= unknown_keys(columns.missing) - {str(label).casefold() for label in classes}
+        unknown |= columns.unknown_keys - {str(label).casefold() for label in classes}
     nothing = [""] * len(nodes)
     by_column, when_column = (table.columns.get(name, nothing) for name in ("by", "when"))
     supports = []
@@ -208,12 +205,12 @@ def read_ids(source: Any, columns: ReadColumns | None = None) -> PlacedIds:
 
 def read_edges(source: Any, columns: ReadColumns | None = None) -> tuple[PlacedIds, PlacedIds, np.ndarray | None]:
     """A table with the columns ``source`` and ``target``, and optionally ``weight``."""
-    table = TextTable.read(source, "edges")
+    table = TextTable.read(source, "edges", columns)
     own = (None, None, None) if columns is None else (columns.source, columns.target, columns.weight)
     first = table.need_ids(_own_first(own[0], SOURCE_NAMES), "an end of each edge")
     second = table.need_ids(_own_first(own[1], TARGET_NAMES), "an end of each edge")
     weight = table.find(_own_first(own[2], WEIGHT_NAMES))
-    return first, second, None if weight is None else table.numbers(weight)
+    return first, second, None if weight is None else weights_of(table.table, weight)
 
 
 def true_classes(

@@ -167,7 +167,9 @@ def change_notes(entry: Entry) -> list[str]:
     alike = entry.get("alike")
     if isinstance(alike, list) and alike and isinstance(alike[0], list):
         names = ", ".join(" and ".join(quoted(name) for name in group) for group in alike)
-        notes.append(f"{names} differ only by case or accents and are different classes: `merge` makes one of two.")
+        notes.append(
+            f"{names} differ only by case, accents or spaces and are different classes: `merge` makes one of two."
+        )
     if entry["what"] == "grow" and isinstance(words, int) and isinstance(unknown, int) and unknown:
         notes.append(
             f"{unknown:,} of {words:,} words of the new nodes are outside the vocabulary of the fit and passed over: "

@@ -3,6 +3,7 @@
 import datetime
 import json
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
@@ -12,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from graphfcl.errors import InputError, did_you_mean, quoted, shown
-from graphfcl.graph.ids import CLASS_NAME, ClassLabel, TextRule, class_label, normal, text_of
+from graphfcl.graph.ids import CLASS_NAME, ClassLabel, TextRule, bare_name, class_label, fold_names, normal, text_of
 from graphfcl.methods.learner import Labelled
 
 BY = TextRule("name in 'by'", 200)
@@ -110,6 +111,7 @@ class LabelStore:
     statements: who gave a label and when, where that is known.
     integers: the model was fitted with integer classes. Names stay texts here; users write and get those that are whole
         numbers as integers. See :meth:`text` and :meth:`label`.
+    fold: names that differ only by case, white space or accents are one class, as in the tables of the fit.
     """
 
     nodes: np.ndarray
@@ -119,9 +121,18 @@ class LabelStore:
     session_zero_columns: int
     statements: Statements = field(default_factory=dict)
     integers: bool = False
+    fold: bool = False
 
     @classmethod
-    def of(cls, train: Labelled, validation: Labelled, names: Sequence[str], *, integers: bool = False) -> "LabelStore":
+    def of(
+        cls,
+        train: Labelled,
+        validation: Labelled,
+        names: Sequence[str],
+        *,
+        integers: bool = False,
+        fold: bool = False,
+    ) -> "LabelStore":
         """The labels after session 0."""
         return cls(
             nodes=np.concatenate([train[0], validation[0]]),
@@ -132,6 +143,7 @@ class LabelStore:
             names=tuple(names),
             session_zero_columns=len(names),
             integers=integers,
+            fold=fold,
         )
 
     # Classes as users write them
@@ -188,7 +200,8 @@ class LabelStore:
         name = self.text(label)
         if name in self.names:
             return name
-        same = [other for other in self.classes if normal(other) == normal(name)]
+        form = bare_name if self.fold else normal
+        same = [other for other in self.classes if form(other) == form(name)]
         if len(same) > 1:
             both = " or ".join(map(quoted, same[:2]))
             raise InputError(
@@ -196,8 +209,17 @@ class LabelStore:
             )
         return same[0] if same else None
 
+    def names_of(self, labels: Sequence[Any]) -> dict[Any, str]:
+        """The class that each label means, as it is stored; cleaned if there is none yet."""
+        stored = {label: self.find(label) for label in dict.fromkeys(labels)}
+        cleaned = {label: normal(self.text(label)) for label, name in stored.items() if name is None}
+        if self.fold:
+            folded = fold_names(Counter(cleaned[label] for label in labels if label in cleaned))
+            cleaned = {label: folded[name] for label, name in cleaned.items()}
+        return {label: name or cleaned[label] for label, name in stored.items()}
+
     def resolve(self, label: Any) -> str:
-        """The same; a class that is not there is an error."""
+        """As :meth:`find`; a class that is not there is an error."""
         stored, name = self.find(label), self.text(label)
         if stored is None:
             listed = f"there are {', '.join(self.classes[:12])}."

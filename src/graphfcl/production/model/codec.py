@@ -90,7 +90,7 @@ def decode_answers(part: ReadPart) -> tuple[Configuration, Calibration, LabelSto
     with need_usable("its calibration cannot be used"):  # it is tried once
         calibration = Calibration.from_json(values["calibration"])
         need(bool(np.isfinite(calibration.unknown_scores(np.zeros(1))).all()), "its calibration gives no numbers")
-    return configuration, calibration, names
+    return configuration, calibration, replace(names, fold=configuration.fold)
 
 
 def _answers(parts: ModelParts) -> dict[str, Any]:

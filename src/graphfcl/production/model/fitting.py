@@ -107,7 +107,7 @@ def train_model(
         another = new_learner(configuration, device)
         with growing.cleared(lock, checkpoints.remember):
             held_out, separations = run_held_out(start.base, learner, another, encoders, progress, checkpoints)
-        store = learn_few(start, learner, integers=labels.integers)
+        store = learn_few(start, learner, integers=labels.integers, fold=configuration.fold)
         change = {
             "nodes": growing.node_count,
             "edges": growing.edge_count,
@@ -177,11 +177,11 @@ def _draw_validation(columns: np.ndarray, count: int, seed: int, first: np.ndarr
     return validates
 
 
-def learn_few(start: Start, learner: Learner, *, integers: bool = False) -> LabelStore:
+def learn_few(start: Start, learner: Learner, *, integers: bool = False, fold: bool = False) -> LabelStore:
     """Teach a fitted learner the classes with too few labels for session 0; returns the store of all labels."""
     base = start.base
     train, validation = (base.train, base.train_labels), (base.validation, base.validation_labels)
-    store = LabelStore.of(train, validation, base.classes, integers=integers)
+    store = LabelStore.of(train, validation, base.classes, integers=integers, fold=fold)
     if not start.few_classes:
         return store
     learner.learn(Session(1, start.few_classes, *start.few, base.visible_graph, "open"))

@@ -37,6 +37,11 @@ class Configuration:
     standardise: bool = True
     columns: ReadColumns | None = None
 
+    @property
+    def fold(self) -> bool:
+        """That of :class:`LabelStore`."""
+        return self.columns is not None and self.columns.fold
+
     def parameters(self) -> dict[str, Any]:
         """The parameters of a classifier that has this configuration; the device is no part of it."""
         return {name: getattr(self, name) for name in PARAMETERS}

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from graphfcl import Graph, InputError, read_tables
+from graphfcl import Graph, InputError, TableColumns, read_tables
 from graphfcl.graph.folder import build_folder
 from graphfcl.graph.folder.sources import tables_source
 from graphfcl.graph.tables import table as reader
@@ -42,10 +42,15 @@ class Tables:
         count = draw.choice([0, 1, 2, 5, 30])
         ids = [kind(number) for number in range(count)]
         draw.shuffle(ids)
-        labels = ["a", "b", " a", "", "NA", "7"]
+        labels = ["a", "b", " a", "", "NA", "7", "A"]
         tables.nodes = [["id", "label", "f", "note"]]
         for node in ids:
-            row = [node, draw.choice(labels), draw.choice(["1", "-2.5", " 3"]), draw.choice(["", "x, y", 'q"q', "z"])]
+            row = [
+                node,
+                draw.choice(labels),
+                draw.choice(["1", "-2.5", " 3", "n/a"]),
+                draw.choice(["", "x, y", 'q"q', "z"]),
+            ]
             tables.nodes.append(row)
         weighted, typed = draw.random() < 0.5, draw.random() < 0.3
         tables.edges = [["source", "target", *["weight"] * weighted, *["type"] * typed]]
@@ -107,7 +112,8 @@ FAULTS: dict[str, Callable[[Tables], None]] = {
     "long id": lambda tables: tables.put(tables.nodes, "id", "y" * 1_001),
     "control in label": lambda tables: tables.put(tables.nodes, "label", "a\x07"),
     "no feature": lambda tables: tables.put(tables.nodes, "f", ""),
-    "wrong feature": lambda tables: tables.put(tables.nodes, "f", "nan"),
+    "infinite feature": lambda tables: tables.put(tables.nodes, "f", "inf"),
+    "word for a feature": lambda tables: tables.put(tables.nodes, "f", "much"),
     "text of two lines": lambda tables: tables.put(tables.nodes, "note", "first\nsecond"),
     "short row of nodes": lambda tables: tables.nodes.append(["x"]),
     "no source": lambda tables: tables.put(tables.edges, "source", ""),
@@ -159,13 +165,22 @@ def compare(folder: Path, seed: int) -> bool:
     tables.write(
         folder, draw.choice(["csv", "csv", "tsv", "parquet"]), draw.choice(",;\t"), draw.choice(["\n", "\r\n"])
     )
-    expected = graph_or_sentence(lambda: read_tables(folder))
-    imported = graph_or_sentence(lambda: build_folder(tables_source(folder), folder / "out", memory=MEMORY).graph())
+    columns = TableColumns(
+        repeated=draw.choice(["max", "sum", "count", "last"]),
+        unknown_ends=draw.choice(["refuse", "refuse", "skip"]),
+        fold=draw.choice(["no", "yes"]),
+        features=draw.choice([None, None, "f"]),
+    )
+    expected = graph_or_sentence(lambda: read_tables(folder, columns))
+    imported = graph_or_sentence(
+        lambda: build_folder(tables_source(folder, columns), folder / "out", memory=MEMORY).graph()
+    )
     if isinstance(expected, str) or isinstance(imported, str):
         assert imported == expected, (seed, faults)
         return True
     assert imported.sha256 == expected.sha256, (seed, faults)
     assert (imported.notes, imported.cleaned) == (expected.notes, expected.cleaned), (seed, faults)
+    assert imported.columns == expected.columns, (seed, faults)
     return False
 
 

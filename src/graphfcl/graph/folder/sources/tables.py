@@ -21,15 +21,9 @@ from graphfcl.graph.folder.source import STEP, EdgeBlock, GraphSource, Spool, Te
 from graphfcl.graph.graph import Features
 from graphfcl.graph.ids import NODE_ID, normal, refuse_twice
 from graphfcl.graph.tables.columns import TableColumns
+from graphfcl.graph.tables.edge_table import LISTED, TYPE_NAMES, EdgeColumns, UnknownEnds, several_types
 from graphfcl.graph.tables.node_columns import NodeColumns
-from graphfcl.graph.tables.node_table import (
-    TYPE_NAMES,
-    EdgeColumns,
-    NodeFeatures,
-    read_node_table,
-    several_types,
-    unknown_end,
-)
+from graphfcl.graph.tables.node_table import NodeFeatures, read_node_table
 from graphfcl.graph.tables.table import Table
 from graphfcl.graph.tables.values import weights_of
 from graphfcl.runtime.cores import usable_cores
@@ -50,11 +44,12 @@ def tables_source(
 
 
 def _open(folder: Path, columns: TableColumns, name: str, spool: Spool) -> GraphSource:
-    nodes, edges = Table.in_folder(folder, "nodes"), Table.in_folder(folder, "edges")
+    nodes, edges = (Table.in_folder(folder, stem, columns.notation) for stem in ("nodes", "edges"))
     requested, ends = NodeColumns.check(nodes, columns), EdgeColumns.choose(edges, columns)
     ids = TableIds(nodes, requested.id, spool)
     table = read_node_table(nodes, requested, columns, nodes.blocks)
     names = table.features.names
+    scan = EdgeScan(edges, ends, as_numbers=ids.are_numbers)
     return GraphSource(
         name=name,
         made_of=str(folder),
@@ -63,15 +58,17 @@ def _open(folder: Path, columns: TableColumns, name: str, spool: Spool) -> Graph
         node_count=ids.count,
         labels=table.labels,
         features=lambda: _features(nodes, table.features),
-        edges=lambda spool: ids.edges(edges, ends, spool),
+        edges=lambda spool: ids.edges(scan, spool),
         fingerprint=of_files(nodes.path, edges.path),
         ids=ids.values(),
         feature_count=names.size,
         sparse_features=table.features.words is not None,
-        weighted=ends.weight is not None,
+        weighted=ends.weighted,
+        repeated=ends.repeated,
         feature_names=names,
         text=table.features.text_settings(columns.min_nodes),
-        notes=(*table.notes, *ends.note(edges)),
+        notes=table.notes,
+        edge_notes=lambda: [ends.note(edges, scan.row_count, scan.unknown)],
         cleaned=ids.cleaned + table.labels.changed,
         node_bytes=NODE_BYTES,
         columns=table.read_columns(ends),
@@ -87,7 +84,7 @@ def _features(nodes: Table, features: NodeFeatures) -> Iterator[Features]:
 class TableIds:
     """The ids of a table of nodes in DuckDB, each once: whole numbers if Parquet says so, or else cleaned texts.
 
-    count: nodes. cleaned: ids that cleaning changed.
+    count: nodes. cleaned: ids that cleaning changed. are_numbers: they are whole numbers.
     """
 
     def __init__(self, nodes: Table, column: str, spool: Spool) -> None:
@@ -109,7 +106,7 @@ class TableIds:
         self._limit(spool.memory)
         kind = nodes.schema.field(column).type
         self._stored_as = "VARCHAR" if nodes.is_csv or not pa.types.is_signed_integer(kind) else "BIGINT"
-        self._are_numbers, self.count, self.cleaned = True, 0, 0
+        self.are_numbers, self.count, self.cleaned = True, 0, 0
         try:
             with one_sentence():
                 self._load(nodes, column)
@@ -138,7 +135,7 @@ class TableIds:
             self._database.register("block", pa.table({"row": rows, "id": ids}))
             self._database.execute("INSERT INTO nodes SELECT * FROM block")
             self.count += block.row_count
-            self._are_numbers = not block.says_text(column)
+            self.are_numbers = not block.says_text(column)
         if fault is not None:
             raise fault
         if self._value("SELECT count(DISTINCT id) FROM nodes") < self.count:
@@ -146,7 +143,7 @@ class TableIds:
         if self._stored_as == "VARCHAR":
             # A text is the whole number of 64 bits that is written exactly so.
             whole = "coalesce(TRY_CAST(id AS BIGINT)::VARCHAR = id, false)"
-            self._are_numbers &= self._value(f"SELECT coalesce(bool_and({whole}), true) FROM nodes")
+            self.are_numbers &= self._value(f"SELECT coalesce(bool_and({whole}), true) FROM nodes")
 
     def _limit(self, memory: int) -> None:
         memory = max(LEAST_BYTES, memory - OWN_BYTES)
@@ -172,7 +169,7 @@ class TableIds:
 
     def values(self) -> np.ndarray | TextIds | None:
         """The ids as :class:`GraphSource` has them."""
-        if not self._are_numbers:
+        if not self.are_numbers:
             return self._texts
         numbers = self._database.sql("SELECT id::BIGINT FROM nodes").to_arrow_table().column(0).to_numpy()
         return None if np.array_equal(numbers, np.arange(numbers.size)) else numbers
@@ -183,10 +180,10 @@ class TableIds:
             starts = np.frombuffer(offsets, np.int64, batch.num_rows + 1)
             yield TextBlock(np.frombuffer(content, np.uint8, int(starts[-1])), starts)
 
-    def edges(self, edges: Table, ends: EdgeColumns, spool: Spool) -> Iterator[EdgeBlock]:
-        """The edges of a table between rows of nodes, in any order."""
+    def edges(self, scan: "EdgeScan", spool: Spool) -> Iterator[EdgeBlock]:
+        """The edges of a table between rows of nodes; in any order but where the last of several rows counts."""
         self._limit(NODE_BYTES * self.count + spool.memory)
-        scan = _EdgeScan(edges, ends, as_numbers=self._are_numbers)
+        ends = scan.ends
         self._database.register("edges", pa.RecordBatchReader.from_batches(scan.schema, scan.batches()))
         joined = (
             "WITH ids AS NOT MATERIALIZED "
@@ -194,13 +191,15 @@ class TableIds:
             "SELECT e.row, weight, s.row, t.row, CASE WHEN s.row IS NULL THEN source::VARCHAR END, "
             "CASE WHEN t.row IS NULL THEN target::VARCHAR END "
             "FROM edges e LEFT JOIN ids s ON source = s.id LEFT JOIN ids t ON target = t.id"
+            + (" ORDER BY e.row" if ends.repeated == "last" else "")
         )
         with one_sentence():
             for batch in self._database.sql(joined).to_arrow_reader(STEP):
                 numbers, weights = (column.to_numpy(zero_copy_only=False) for column in batch.columns[:2])
                 rows = [self._rows(batch.column(end + 2), batch.column(end + 4)) for end in range(2)]
-                for end, texts in enumerate(batch.columns[4:]):
-                    scan.note_unknown(end, numbers, rows[end], texts)
+                kept = scan.without_unknown(numbers, rows, batch.columns[4:])
+                if kept is not None:
+                    rows, weights = [end[kept] for end in rows], weights[kept]
                 if not scan.faults:
                     yield EdgeBlock(0, rows[0], rows[1], None if ends.weight is None else weights)
         self._database.close()
@@ -221,29 +220,30 @@ class TableIds:
         return rows
 
 
-class _EdgeScan:
+class EdgeScan:
     """Reads a table of edges for a join, and keeps its first fault of each kind.
 
-    DuckDB calls :meth:`batches`, so that this must not raise. faults: the row and the error of each kind; kinds are in
-    the order in which the reader in memory looks for them. as_numbers: both ends are whole numbers, as those of nodes;
-    ends are joined as texts otherwise.
+    DuckDB calls :meth:`batches`, so that this must not raise. faults: the error of each kind; kinds are in the order in
+    which the reader in memory looks for them. as_numbers: both ends are whole numbers, as those of nodes; ends are
+    joined as texts otherwise. row_count: rows that were read. unknown: edges that lead to no node.
     """
 
-    UNREADABLE, TYPES, MISSING, UNKNOWN, WEIGHTS = 0, 1, (2, 4), (3, 5), 6  # missing and unknown: source, target
+    UNREADABLE, TYPES, MISSING, UNKNOWN, WEIGHTS = 0, 1, (2, 3), 4, 5  # missing: source, target
 
     def __init__(self, edges: Table, ends: EdgeColumns, *, as_numbers: bool) -> None:
-        self._edges, self._ends = edges, ends
+        self.ends, self.row_count, self.unknown = ends, 0, UnknownEnds()
+        self._edges = edges
         types = [edges.schema.field(end).type for end in (ends.source, ends.target)]
         self.as_numbers = as_numbers and not edges.is_csv and all(map(pa.types.is_signed_integer, types))
         id_type = pa.int64() if self.as_numbers else pa.string()
-        self.faults: dict[int, tuple[int, Callable[[], InputError]]] = {}
+        self.faults: dict[int, InputError] = {}
         self.schema = pa.schema(
             [("row", pa.int64()), ("source", id_type), ("target", id_type), ("weight", pa.float32())]
         )
 
     def batches(self) -> Iterator[Any]:
         """(row, source, target, weight) of all edges; null where a value is missing or wrong."""
-        edges, ends = self._edges, self._ends
+        edges, ends = self._edges, self.ends
         kinds: dict[str, set[str]] = {name: set() for name in ends.others(edges) if name.lower() in TYPE_NAMES}
         columns = [ends.source, ends.target, *kinds, *([] if ends.weight is None else [ends.weight])]
         try:
@@ -251,15 +251,16 @@ class _EdgeScan:
                 for column, values in kinds.items():
                     values.update(block.text(column, None).unique().to_pylist())
                     if len(values) > 1:
-                        self._note(self.TYPES, block.first, several_types(edges.path, column))
+                        self.faults.setdefault(self.TYPES, several_types(edges.path, column))
                 rows = pa.array(np.arange(block.first, block.first + block.row_count))
                 source, target, weights = self._ids(block, 0), self._ids(block, 1), self._weights(block)
+                self.row_count += block.row_count
                 yield from pa.table([rows, source, target, weights], schema=self.schema).to_batches()
         except InputError as error:
-            self._note(self.UNREADABLE, 0, error)
+            self.faults.setdefault(self.UNREADABLE, error)
 
     def _ids(self, block: Table, end: int) -> Any:
-        column = (self._ends.source, self._ends.target)[end]
+        column = (self.ends.source, self.ends.target)[end]
         try:
             numbers = block.whole_numbers(column) if self.as_numbers else None
             if numbers is not None:
@@ -271,32 +272,35 @@ class _EdgeScan:
                 block.texts(column, "a node id")  # which names the row
             return texts
         except InputError as error:
-            self._note(self.MISSING[end], block.first, error)
+            self.faults.setdefault(self.MISSING[end], error)
             return pa.nulls(block.row_count, self.schema.field("source").type)
 
     def _weights(self, block: Table) -> Any:
-        if self._ends.weight is not None:
+        if self.ends.weight is not None:
             try:
-                return pa.array(weights_of(block, self._ends.weight))
+                return pa.array(weights_of(block, self.ends.weight))
             except InputError as error:
-                self._note(self.WEIGHTS, block.first, error)
+                self.faults.setdefault(self.WEIGHTS, error)
         return pa.nulls(block.row_count, pa.float32())
 
-    def note_unknown(self, end: int, numbers: np.ndarray, rows: np.ndarray, texts: Any) -> None:
-        """Keep the first end that leads to no node. numbers: of the edges. texts: null where an end is missing."""
-        unknown = np.flatnonzero((rows < 0) & texts.is_valid().to_numpy(zero_copy_only=False))
-        if unknown.size:
-            place = unknown[numbers[unknown].argmin()]
-            row, text = int(numbers[place]), texts[place].as_py()
-            if row < self.faults.get(self.UNKNOWN[end], (row + 1,))[0]:
-                self.faults[self.UNKNOWN[end]] = row, lambda: unknown_end(self._edges, row, text)
-
-    def _note(self, kind: int, row: int, error: InputError) -> None:
-        self.faults.setdefault(kind, (row, lambda: error))
+    def without_unknown(self, numbers: np.ndarray, rows: list[np.ndarray], texts: list[Any]) -> np.ndarray | None:
+        """Which edges lead to nodes; None if all do. numbers: of the edges. texts: null where an id is missing."""
+        is_unknown = [
+            (end < 0) & ids.is_valid().to_numpy(zero_copy_only=False) for end, ids in zip(rows, texts, strict=True)
+        ]
+        wrong = np.flatnonzero(is_unknown[0] | is_unknown[1])
+        if not wrong.size:
+            return None
+        first = wrong[np.argsort(numbers[wrong])[:LISTED]]
+        self.unknown.add(numbers[first], [texts[0 if is_unknown[0][at] else 1][int(at)].as_py() for at in first])
+        self.unknown.count += wrong.size - first.size
+        return np.delete(np.arange(numbers.size), wrong)
 
     def refuse_faults(self) -> None:
+        if self.unknown.count and self.ends.unknown_ends == "refuse":
+            self.faults[self.UNKNOWN] = self.unknown.refuse(self._edges)
         for kind in sorted(self.faults):
-            raise self.faults[kind][1]()
+            raise self.faults[kind]
 
 
 def _is_clean(texts: Any) -> bool:
