@@ -69,6 +69,8 @@ from graphfcl.production import (
     Spread as Spread,
     Suggestion as Suggestion,
     suggest_for_graph as suggest_for_graph,
+    Finding as Finding,
+    check_graph as check_graph,
 )
 from graphfcl.stream import (
     BaseSession as BaseSession,

@@ -1,4 +1,4 @@
-"""``graphfcl data list``, ``graphfcl data show`` and ``graphfcl data import``."""
+"""``graphfcl data list``, ``data show``, ``data check`` and ``data import``."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -8,15 +8,16 @@ import typer
 import graphfcl.datasets as datasets
 import graphfcl.graph as graphs
 import graphfcl.graph.folder as graph_folders
+import graphfcl.production as production
 import graphfcl.stream as streams
 from graphfcl.cli.completion import graph_names
 from graphfcl.cli.help import Verbs, epilog
-from graphfcl.cli.options import DataDir, Graph, needed_graph, option
+from graphfcl.cli.options import DataDir, Graph, Seed, needed_graph, option
 from graphfcl.cli.output import Answer, answers, print_table, say
 from graphfcl.errors import counted
 from graphfcl.runtime.memory import format_bytes
 
-data = typer.Typer(help="List, show and import graphs.", no_args_is_help=True, cls=Verbs, rich_markup_mode=None)
+data = typer.Typer(help="List, show, check and import graphs.", no_args_is_help=True, cls=Verbs, rich_markup_mode=None)
 
 
 @data.command("list", epilog=epilog("data list"))
@@ -59,6 +60,38 @@ def show_dataset(graph: Graph = None, data_dir: DataDir = None, as_json: bool = 
     loaded = dataset.read(data_dir, options)
     facts = describe(dataset, loaded, sha256=loaded.sha256)
     return Answer(facts, lambda: _print_facts(facts))
+
+
+@data.command("check", epilog=epilog("data check"))
+@answers
+def check_dataset(graph: Graph = None, data_dir: DataDir = None, seed: Seed = 0) -> Answer:
+    """Read a graph and say what looks wrong with it; nothing is trained or written.
+
+    Exit code 0 if nothing serious was found, 1 if something was, 2 if the graph cannot be read.
+    """
+    dataset, options = datasets.find_dataset(needed_graph(graph))
+    loaded = dataset.read(data_dir, options)
+    findings = production.check_graph(loaded, seed=seed)
+    serious = sum(finding.serious for finding in findings)
+
+    def show() -> None:
+        sizes = counted(loaded.node_count, "node"), counted(loaded.edge_count, "edge"), len(loaded.class_names)
+        say(f"{loaded.name}: {sizes[0]}, {sizes[1]}, {counted(sizes[2], 'class')}")
+        for note in (note for note in loaded.notes if not any(note == finding.text for finding in findings)):
+            say(f"note: {note}")
+        for finding in findings:
+            say(f"{'serious' if finding.serious else 'look at'}: {finding.text.removeprefix('Warning: ')}")
+        say(f"{counted(len(findings), 'finding')}, {serious} serious." if findings else "Nothing looks wrong.")
+
+    values = {
+        "name": loaded.name,
+        "nodes": loaded.node_count,
+        "edges": loaded.edge_count,
+        "classes": len(loaded.class_names),
+        "notes": list(loaded.notes),
+        "findings": [finding.as_json() for finding in findings],
+    }
+    return Answer(values, show, code=1 if serious else 0)
 
 
 @data.command("import", epilog=epilog("data import"))

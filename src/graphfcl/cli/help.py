@@ -14,6 +14,8 @@ data list
 data list --json
 data show --graph debian
 data show --graph my_tables:label=topic,drop=price
+data check --graph my_tables
+data check --graph my_tables:label=topic --json
 data import --graph my_tables --out my_graph
 data import --graph my_tables --out my_graph --memory 800MB
 stream --graph debian --way 2 --shot 5
@@ -74,6 +76,7 @@ JSON_KEYS: Mapping[str, str] = {
     **dict.fromkeys(CHANGES, CHANGED),
     "data list": "data_folder, and graphs (a list with name, files, default_stream and title).",
     "data show": "name, title, nodes, edges, features, classes, class_sizes, notes, sha256 or digest, and more.",
+    "data check": "name, nodes, edges, classes, notes, and findings (kind, serious and text).",
     "data import": "folder, name, nodes, edges, classes, bytes, digest, notes.",
     "stream": (
         "graph, seed, protocol, protocol_hash, base, pseudo_novel, sessions and out; with --verify: "

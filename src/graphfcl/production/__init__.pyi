@@ -16,6 +16,7 @@ from graphfcl.production.changes.written_tables import (
 from graphfcl.production.classifier import GraphClassifier as GraphClassifier
 from graphfcl.production.erasing import Erased as Erased
 from graphfcl.production.folder import ModelFolder as ModelFolder
+from graphfcl.production.graph_check import Finding as Finding, check_graph as check_graph
 from graphfcl.production.graph.place import WORK as WORK, FolderUse as FolderUse, graph_at as graph_at
 from graphfcl.production.graph.work_files import tidy_work as tidy_work
 from graphfcl.production.labelling.groups import Group as Group

@@ -1,0 +1,201 @@
+"""What looks wrong with a graph before anything is trained on it.
+
+Whether edges and their weights help is measured with a class-balanced ridge regression on propagated features: with
+P = D^(-1/2) (A + I) D^(-1/2) and the features X, projected to ``WIDTH`` random directions if they are wider,
+H = [X, PX, P²X] and W = (HᵀCH + λI)^(-1) HᵀCY, where C weighs every class alike. Labelled nodes are predicted by folds.
+"""
+
+import difflib
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from graphfcl.errors import counted, quoted
+from graphfcl.graph import Graph
+from graphfcl.graph.build import is_serious
+from graphfcl.graph.labels import alike_names
+
+FEW = 7  # labels: a class with fewer is learned after the fit, from few labels (K + 2 for the usual five)
+LISTED = 5
+ALIKE, MOST_NAMES = 0.85, 1_000  # likeness of two names, and names that are compared
+FOLDS, PENALTY, WIDTH = 5, 1e-2, 64
+MOST_LABELLED, FEWEST_LABELLED = 20_000, 50
+LEAST_GAIN = 0.01  # of balanced accuracy, and at least two standard errors
+LONE = 0.5  # share of nodes without edges
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something of a graph that a user should look at.
+
+    kind: one word for programs. serious: whether it may make a model useless, or hides a mistake. text: one sentence.
+    """
+
+    kind: str
+    serious: bool
+    text: str
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def check_graph(graph: Graph, *, seed: int = 0) -> list[Finding]:
+    """What looks wrong with a graph: columns, classes, labels, edges and their weights; what is serious comes first."""
+    found = [
+        *(Finding("column-tells-label", True, note) for note in graph.notes if is_serious(note) and "column" in note),
+        *_columns(graph),
+        *_classes(graph),
+        *_edges(graph, np.random.default_rng(seed)),
+    ]
+    return sorted(found, key=lambda finding: not finding.serious)
+
+
+def _columns(graph: Graph) -> Iterator[Finding]:
+    if not graph.feature_count:
+        yield Finding("no-features", True, "The graph has no features: only its edges tell its nodes apart.")
+        return
+    if graph.text is not None or graph.sparse_features:
+        return  # a word that all texts have, or none, has no weight
+    constant = np.flatnonzero(np.ptp(graph.features, axis=0) == 0) if graph.node_count else np.zeros(0, np.int64)
+    if constant.size:
+        names = [
+            f"feature_{each}" if graph.feature_names is None else str(graph.feature_names[each]) for each in constant
+        ]
+        yield Finding(
+            "constant-column",
+            False,
+            f"{counted(constant.size, 'column')} of features ({_some(names)}) have one value for all nodes: drop them.",
+        )
+
+
+def _classes(graph: Graph) -> Iterator[Finding]:
+    sizes = graph.class_sizes
+    names, labelled = [str(name) for name in graph.class_names], int((graph.labels >= 0).sum())
+    if len(names) < 2:
+        yield Finding(
+            "one-class", True, f"The graph has {counted(len(names), 'class')}: a classifier needs two or more."
+        )
+        return
+    few = [f"{quoted(name)} ({size})" for name, size in zip(names, sizes, strict=True) if size < FEW]
+    if few:
+        yield Finding(
+            "few-labels",
+            len(names) - len(few) < 2,
+            f"{len(few)} of {len(names)} classes have fewer than {FEW} labels ({_some(few)}): `fit` learns them "
+            "afterwards, as few-shot classes.",
+        )
+    for group in alike_names(names):
+        both = " and ".join(map(quoted, group))
+        text = f"The classes {both} differ only by case, accents or spaces: fold=yes joins them."
+        yield Finding("alike-classes", True, text)
+    for first, second in _nearly_equal(names):
+        text = (
+            f"The classes {quoted(first)} and {quoted(second)} have almost the same name: check whether they are one."
+        )
+        yield Finding("alike-classes", False, text)
+    if labelled < graph.node_count / 2:
+        share = labelled / max(1, graph.node_count)
+        yield Finding("labels", False, f"{share:.1%} of the nodes have a label; the others are visible without one.")
+
+
+def _nearly_equal(names: list[str]) -> Iterator[tuple[str, str]]:
+    """Pairs of names that differ by a letter or two; numbers at the end, as in "class 1", are no misspellings."""
+    plain = [name for name in names[:MOST_NAMES] if len(name) > 3 and not any(letter.isdigit() for letter in name)]
+    for place, name in enumerate(plain):
+        for other in difflib.get_close_matches(
+            name.casefold(), [each.casefold() for each in plain[place + 1 :]], LISTED, ALIKE
+        ):
+            second = next(each for each in plain[place + 1 :] if each.casefold() == other)
+            if other != name.casefold():
+                yield name, second
+
+
+def _edges(graph: Graph, random: np.random.Generator) -> Iterator[Finding]:
+    lone = graph.isolated_node_count / max(1, graph.node_count)
+    if lone > LONE:
+        yield Finding("lone-nodes", True, f"{lone:.1%} of the nodes have no edge: check the ids in the table of edges.")
+    labelled = np.flatnonzero(graph.labels >= 0)
+    if labelled.size < FEWEST_LABELLED or len(graph.class_names) < 2 or not graph.edge_count:
+        return
+    nodes = np.sort(random.choice(labelled, min(labelled.size, MOST_LABELLED), replace=False))
+    folds, features = random.permutation(nodes.size) % FOLDS, _narrow(graph.features, random)
+    plain = sparse.csr_array(graph.adjacency.copy())
+    plain.data[:] = 1
+
+    def right(adjacency: sparse.csr_array) -> np.ndarray:
+        return (
+            cross_predicted(propagated(features, adjacency)[nodes], graph.labels[nodes], folds) == graph.labels[nodes]
+        )
+
+    weights = _class_weights(graph.labels[nodes])
+    with_edges = right(graph.adjacency)
+    if graph.weighted:
+        unweighted = right(plain)
+        yield from _compared("weights", "edge weights", with_edges, unweighted, weights, "drop the column of weights")
+        with_edges = max(with_edges, unweighted, key=lambda each: float(weights @ each))
+    without = right(sparse.csr_array(plain.shape, dtype=np.float32))
+    yield from _compared("edges", "edges", with_edges, without, weights, "check what an edge means")
+
+
+def _compared(
+    kind: str, what: str, used: np.ndarray, unused: np.ndarray, weights: np.ndarray, fix: str
+) -> Iterator[Finding]:
+    """Whether something helps a linear classifier. used, unused: (m,) bool, right answers with it and without it."""
+    gains = used.astype(float) - unused
+    gain = float(weights @ gains)
+    error = float(np.sqrt(np.square(weights) @ np.square(gains - gain)))
+    both = f"{weights @ used:.1%} balanced accuracy of a linear classifier with them, {weights @ unused:.1%} without"
+    if gain < -max(LEAST_GAIN, 2 * error):
+        yield Finding(f"{kind}-hurt", True, f"The {what} lower the accuracy ({both}): {fix}.")
+    elif gain < max(LEAST_GAIN, 2 * error):
+        yield Finding(f"{kind}-do-not-help", False, f"The {what} do not help ({both}): {fix}.")
+
+
+def _narrow(features: Any, random: np.random.Generator) -> np.ndarray:
+    """(n, at most WIDTH) float32 features, each column with mean 0 and deviation 1; rows of words have length 1."""
+    if sparse.issparse(features):
+        lengths = np.sqrt(np.asarray(features.multiply(features).sum(axis=1)).ravel())
+        features = sparse.diags_array(1 / np.maximum(lengths, 1e-12)) @ features
+    else:
+        features = features - features.mean(axis=0)
+        features /= np.maximum(features.std(axis=0), 1e-12)
+    if features.shape[1] <= WIDTH:
+        return np.asarray(features.toarray() if sparse.issparse(features) else features, dtype=np.float32)
+    directions = random.standard_normal((features.shape[1], WIDTH)).astype(np.float32) / np.sqrt(WIDTH)
+    return np.asarray(features @ directions, dtype=np.float32)
+
+
+def propagated(features: np.ndarray, adjacency: sparse.csr_array) -> np.ndarray:
+    """(n, 3d + 1) features, those of one and of two hops, and a 1."""
+    count = adjacency.shape[0]
+    scale = sparse.diags_array(1 / np.sqrt(np.asarray(adjacency.sum(axis=1)).ravel() + 1))
+    matrix = sparse.csr_array(scale @ (adjacency + sparse.eye_array(count)) @ scale, dtype=np.float32)
+    first = matrix @ features
+    return np.hstack([features, first, matrix @ first, np.ones((count, 1), dtype=np.float32)])
+
+
+def _class_weights(labels: np.ndarray) -> np.ndarray:
+    """(m,) weights with the sum 1, the same for every class."""
+    _, places, counts = np.unique(labels, return_inverse=True, return_counts=True)
+    return 1 / (counts.size * counts[places])
+
+
+def cross_predicted(inputs: np.ndarray, labels: np.ndarray, folds: np.ndarray) -> np.ndarray:
+    """(m,) predicted labels, each by a class-balanced ridge regression on the other folds."""
+    classes, predicted = np.unique(labels), np.empty_like(labels)
+    for fold in range(FOLDS):
+        train, test = folds != fold, folds == fold
+        weights = _class_weights(labels[train])[:, np.newaxis]
+        known, targets = inputs[train].astype(np.float64), (labels[train][:, np.newaxis] == classes).astype(np.float64)
+        gram = known.T @ (weights * known)
+        gram[np.diag_indices_from(gram)] += PENALTY * np.trace(gram) / gram.shape[0]
+        solution = np.linalg.solve(gram, known.T @ (weights * targets))
+        predicted[test] = classes[np.argmax(inputs[test] @ solution, axis=1)]
+    return predicted
+
+
+def _some(names: list[str]) -> str:
+    return ", ".join(names[:LISTED]) + (f" and {len(names) - LISTED:,} more" if len(names) > LISTED else "")
