@@ -67,9 +67,83 @@ def test_a_toml_file_may_fix_the_classes_of_several_shots(tmp_path: Path) -> Non
     ]
 
 
+SWEPT = """
+graphs = ["debian"]
+seeds = 1
+[[variants]]
+method = "lpmc"
+settings = { contrast = { epochs = 5 }, contrast.parts = 9 }
+grid = { size = [8, 16], contrast = { noise = [0.1, 0.2], train_head = [true] } }
+[[variants]]
+name = "printed"
+method = "er-gnn"
+settings.adjustments = [0.0, 1.0]
+[[variants]]
+name = "replay"
+method = "er-gnn"
+grid.adjustments = [[0.0], [0.0, 1.0]]
+grid.selection = ["influence"]
+"""
+
+
+def test_variants_list_values_of_settings(tmp_path: Path) -> None:
+    """A list in ``settings`` is one value, in ``grid`` several; groups of settings may be tables or have dots."""
+    path = tmp_path / "mine.toml"
+    path.write_text(SWEPT.replace("contrast.parts = 9", '"contrast.parts" = 9'))
+    cells = {cell.row: cell for cell in grid_from_toml(path).cells}
+    fixed = {"contrast.epochs": 5, "contrast.parts": 9, "contrast.train_head": True}
+    expected = {
+        f"lpmc, size={size}, contrast.noise={noise}, contrast.train_head=true": {
+            **fixed,
+            "size": size,
+            "contrast.noise": noise,
+        }
+        for size in (8, 16)
+        for noise in (0.1, 0.2)
+    }
+    expected["printed"] = {"adjustments": [0.0, 1.0]}
+    expected["replay, adjustments=[0.0], selection=influence"] = {"adjustments": [0.0], "selection": "influence"}
+    last = {"adjustments": [0.0, 1.0], "selection": "influence"}
+    expected["replay, adjustments=[0.0, 1.0], selection=influence"] = last
+    assert {row: cell.as_json()["settings"] for row, cell in cells.items()} == expected
+    assert len({cell.key for cell in cells.values()}) == len(expected)
+    for cell in cells.values():
+        chosen = find_method(cell.method).settings_with(cell.as_json()["settings"])  # as a worker reads them
+        assert chosen == find_method(cell.method).settings_with(cell.settings)
+    swept = cells["lpmc, size=8, contrast.noise=0.2, contrast.train_head=true"]
+    settings = find_method("lpmc").settings_with(swept.settings)
+    assert (settings.size, settings.contrast.noise, settings.contrast.parts) == (8, 0.2, 9)
+
+
+def variant(text: str) -> str:
+    return f'graphs = ["a"]\n[[variants]]\n{text}\n'
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
+        (variant('name="x"\nmethod="lpmc"\nsettings={contrast={noize=1}}'), "variant 1: .* did you mean 'noise'"),
+        (variant('name="x"\nmethod="lpmc"\nsettings={contrast=3}'), r"group of settings: write contrast\.NAME=value"),
+        (variant('name="x"\nmethod="lpmc"\nsettings={contrast="3"}'), r"group of settings: write contrast\.NAME"),
+        (variant('name="x"\nmethod="lpmc"\nsettings={size={a=1}}'), "is a single setting: write size=value"),
+        (variant('name="x"\nmethod="lpmc"\nsettings={size=[8, 16]}'), r"\(8, 16\); it must be a whole number"),
+        (variant('name="x"\nmethod="lpmc"\nsettings={size=0.5}'), "0.5; it must be a whole number"),
+        (variant('name="x"\nmethod="lpmc"\nsettings={size=true}'), "True; it must be a whole number"),
+        (variant('name="x"\nmethod="lpmc"\nsettings={last_relu=1}'), "1; it must be true or false"),
+        (variant('name="x"\nmethod="er-gnn"\nsettings={adjustments=1}'), "adjustments is 1; it must be a list"),
+        (variant('name="x"\nmethod="lpmc"\nsettings=3'), "settings must be a table"),
+        (variant('method="lpmc"\ngrid={size=8}'), r"grid lists values .*: write size = \[1, 2\]"),
+        (variant('method="lpmc"\ngrid={size=[]}'), "grid lists values of each setting"),
+        (variant('method="lpmc"\ngrid={size=[8, "x"]}'), "lpmc.size is 'x'; it must be a whole number"),
+        (variant('method="lpmc"\ngrid={contrast={noize=[1]}}'), "did you mean 'noise'"),
+        (variant('method="lpmc"\ngrid={size=[8, 8]}'), "two rows are called 'lpmc, size=8'"),
+        (variant('method="lpmc"\ngrid={size=[8]}\nsettings={size=8}'), "size stands in settings and in grid"),
+        (variant('method="lpmc"\ngrid={}'), "variant 1: it needs a name and a method"),
+        (variant('name=3\nmethod="lpmc"'), "name must be a text"),
+        (variant('name="x"\nmethod="lpcm"'), "variant 1: .* did you mean 'lpmc'"),
+        (variant('name="x"\nmethod="lpmc"\nsetings={}'), "line 5: there is no key 'setings'"),
+        ('graphs = ["a"]\nmethods = ["cec"]\nways = []\n', "line 3: ways is empty"),
+        ('graphs = ["a"]\nmethods = ["cec"]\nseeds = [-1]\n', "line 3: seeds must be"),
         ('graphs = ["debian"]\n\nmethdos = ["cec"]\n', r"line 3: there is no key 'methdos': did you mean 'methods'"),
         ('graphs = ["debian"]\nmethods = ["cecc"]\n', "did you mean 'cec'"),
         ('graphs = "debian"\nmethods = ["cec"]\n', "line 1: graphs must be a list"),

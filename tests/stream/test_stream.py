@@ -379,3 +379,22 @@ def test_a_session_that_does_not_exist() -> None:
 def test_what_is_no_graph_is_refused_with_a_hint(given: Any, words: str) -> None:
     with pytest.raises(InputError, match=f"make_stream needs a graph, and {words}"):
         make_stream(given)
+
+
+@pytest.mark.parametrize(
+    ("rules", "message"),
+    [
+        ({"way": "x"}, "way is 'x'; it must be a whole number"),
+        ({"shot": 1.5}, "shot is 1.5; it must be a whole number"),
+        ({"sessions": (1, 2)}, r"sessions is \(1, 2\); it must be a whole number"),
+        ({"base": True}, "base is True; it must be a whole number"),
+        ({"standardise": 3}, "standardise is 3; it must be true or false"),
+    ],
+)
+def test_rules_of_another_type_are_refused(rules: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        Protocol(**{"base": 3, "pseudo_novel": 1, **rules})
+
+
+def test_classes_may_be_a_list() -> None:
+    assert Protocol(base=["a", 3], pseudo_novel=1) == Protocol(base=("a", "3"), pseudo_novel=1)  # type: ignore[arg-type]

@@ -15,7 +15,7 @@ from graphfcl.datasets import load_dataset
 from graphfcl.errors import GraphNote, InputError
 from graphfcl.evaluation import needs_oracle
 from graphfcl.experiments.runs import Run, run
-from graphfcl.methods import Learner, Progress, as_tuples, find_method
+from graphfcl.methods import Learner, Progress, find_method
 from graphfcl.stream import PROTOCOL_VERSION, Stream, make_stream, refuse_other_version
 
 MAY_BE_EMPTY = ("source", "strategy", "strategy_source")
@@ -104,8 +104,7 @@ def run_cell(
             )
     refuse_other_version(cell.protocol_version, f"the cell of {cell.method}", OTHER_FOLDER)
     stream = cell_stream(cell, data_dir)
-    settings = {key: as_tuples(value) for key, value in cell.settings.items()}
-    job = Run(stream, cell.method, settings, device, cell.strategy)
+    job = Run(stream, cell.method, cell.settings, device, cell.strategy)
     after = partial(_embedding, stream=stream) if cell.embed else None
     return run(job, progress=progress, encoders=encoders, after=after)
 

@@ -1,9 +1,11 @@
 """A grid of one's own, read from a TOML file."""
 
+import json
 import re
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,7 @@ from graphfcl.evaluation import needs_oracle
 from graphfcl.experiments.cells import Cell
 from graphfcl.experiments.grid import Grid
 from graphfcl.experiments.paper_grids import ALL, KINDS, shot_rules
-from graphfcl.methods import as_tuples, find_method
+from graphfcl.methods import find_method, flat_settings
 from graphfcl.runtime.files import read_bytes
 
 RULE_KEYS = ("sessions", "base", "pseudo_novel", "novel", "standardise")
@@ -22,14 +24,15 @@ LISTED_RULES = {"protocols": "name", "tracks": "track", "ways": "way"}  # key of
 LIST_KEYS = ("graphs", "methods", "strategies", *LISTED_RULES, "shots", "variants")
 GRID_KEYS = ("name", "graphs", "methods", "strategies", "seeds", *LISTED_RULES, "shots", "split_shot", "variants")
 GRID_KEYS += RULE_KEYS
-VARIANT_KEYS = ("name", "method", "settings")
+VARIANT_KEYS = ("name", "method", "settings", "grid")
 SEEDS = 10
+Row = tuple[str, str, dict[str, Any]]  # name, method and settings
 
 
 def grid_from_toml(path: Path) -> Grid:
     """Every combination of what a file lists.
 
-    ``graphs``; ``methods``, or ``[[variants]]`` with name, method and settings;
+    ``graphs``; ``methods``, or ``[[variants]]`` with name, method, settings and grid, which lists values of settings;
     ``seeds`` (how many, or a list); and where the graph's rules are to be changed ``protocols``, ``tracks``, ``ways``,
     ``shots`` (lists), ``sessions``, the numbers of classes ``base``, ``pseudo_novel``, ``novel``, and ``standardise``.
     With ``split_shot`` all shots have the classes and test nodes of that K, and the last may be ``"all"``.
@@ -39,7 +42,7 @@ def grid_from_toml(path: Path) -> Grid:
     seeds, name = file.seeds(), file.name()
     rows = file.rows()
     cells = [
-        Cell(graph, method, seed, _row(row, method, strategy), rules, dict(settings), strategy=strategy)
+        Cell(graph, method, seed, _row(row, method, strategy), rules, settings, strategy=strategy)
         for rules in file.rules()
         for seed in seeds
         for row, method, settings in rows
@@ -73,15 +76,17 @@ class _GridFile:
         for key in LIST_KEYS:
             if not isinstance(file.values.get(key, []), list):
                 raise file.fault(key, f"{key} must be a list.")
+            if key in (*LISTED_RULES, "shots", "strategies") and file.values.get(key) == []:
+                raise file.fault(key, f"{key} is empty: list at least one value, or leave it out.")
         return file
 
     def seeds(self) -> Sequence[int]:
         seeds = self.values.get("seeds", SEEDS)
         if isinstance(seeds, int) and not isinstance(seeds, bool) and seeds > 0:
             return range(seeds)
-        if isinstance(seeds, list) and seeds and all(isinstance(seed, int) for seed in seeds):
-            return seeds
-        raise self.fault("seeds", "seeds must be a count or a list of whole numbers.")
+        if isinstance(seeds, list) and seeds and all(type(seed) is int and seed >= 0 for seed in seeds):
+            return list(dict.fromkeys(seeds))
+        raise self.fault("seeds", "seeds must be a count or a list of whole numbers from 0 on.")
 
     def name(self) -> str:
         for key in ("graphs", "methods", "strategies"):
@@ -97,23 +102,47 @@ class _GridFile:
     def graphs(self) -> list[str]:
         return self.values.get("graphs", [])
 
-    def rows(self) -> list[tuple[str, str, dict[str, Any]]]:
-        """Name, method and settings of each row."""
-        variants = self.values.get("variants", [])
-        for number, variant in enumerate(variants):
+    def rows(self) -> list[Row]:
+        """The methods, and every combination of values of each variant."""
+        rows: list[Row] = [(name, name, {}) for name in (find_method(m).name for m in self.values.get("methods", []))]
+        for number, variant in enumerate(self.values.get("variants", []), 1):
             if not isinstance(variant, dict):
                 raise InputError(f"{self.path}: write variants as [[variants]] with name, method and settings.")
             self.refuse_unknown(variant, VARIANT_KEYS)
-            if not {"name", "method"} <= set(variant):
-                raise InputError(f"{self.path}: variant {number + 1} needs a name and a method.")
-        named = [find_method(method).name for method in self.values.get("methods", [])]
-        rows: list[tuple[str, str, dict[str, Any]]] = [(method, method, {}) for method in named]
-        rows += [(v["name"], find_method(v["method"]).name, v.get("settings", {})) for v in variants]
+            try:
+                rows += self._rows_of(variant)
+            except InputError as error:
+                raise InputError(f"{self.path}, variant {number}: {error}") from error
         if not self.graphs() or not rows:
             raise InputError(f"{self.path} needs `graphs` and either `methods` or `[[variants]]`.")
-        for _, method, settings in rows:
-            find_method(method).settings_with({key: as_tuples(value) for key, value in settings.items()})
+        names = [name for name, *_ in rows]
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice is not None:
+            raise InputError(f"{self.path}: two rows are called {twice!r}: give each a name of its own.")
         return rows
+
+    @staticmethod
+    def _rows_of(variant: dict[str, Any]) -> Iterator[Row]:
+        """The rows of a variant: one, or with ``grid`` one for each combination of the values that it lists."""
+        for key, kind in {"name": str, "method": str, "settings": dict, "grid": dict}.items():
+            if not isinstance(variant.get(key, kind()), kind):
+                raise InputError(f"{key} must be {'a text' if kind is str else 'a table, such as { size = 32 }'}.")
+        swept = flat_settings(variant.get("grid", {}))
+        if "method" not in variant or not ("name" in variant or swept):
+            raise InputError("it needs a name and a method.")
+        for key, values in swept.items():
+            if not isinstance(values, tuple) or not values:
+                raise InputError(f"grid lists values of each setting: write {key} = [1, 2], or move it to settings.")
+        method, fixed = find_method(variant["method"]), flat_settings(variant.get("settings", {}))
+        both = next((key for key in swept if key in fixed), None)
+        if both is not None:
+            raise InputError(f"{both} stands in settings and in grid: keep one of them.")
+        for values in product(*swept.values()):
+            chosen = dict(zip(swept, values, strict=True))
+            texts = (f"{key}={value if isinstance(value, str) else json.dumps(value)}" for key, value in chosen.items())
+            settings = fixed | chosen
+            method.settings_with(settings)
+            yield ", ".join((variant.get("name", method.name), *texts)), method.name, settings
 
     def strategies(self, rules: dict[str, Any]) -> list[str]:
         """What names nodes to label under the track ``active``; one empty name under the others."""

@@ -28,7 +28,6 @@ from graphfcl.methods.registry import (
     register_method as register_method,
 )
 from graphfcl.methods.settings import (
-    as_tuples as as_tuples,
     flat_settings as flat_settings,
     settings_as_json as settings_as_json,
 )

@@ -43,8 +43,8 @@ class Method(Entry[type[Learner]]):
         return self.learner(self.settings_with(changes or {}), seed=seed, device=chosen_device(device))
 
     def settings_with(self, changes: dict[str, Any]) -> Any:
-        """The settings that differ from the defaults in ``changes``."""
-        return with_changes(self.learner.settings_type(), changes, self.name)
+        """The settings that differ from the defaults in ``changes``; groups may be mappings, and tuples lists."""
+        return with_changes(self.learner.settings_type(), flat_settings(changes), self.name)
 
     def settings_rows(self) -> list[SettingRow]:
         """Name, default, kind and explanation of each setting."""

@@ -9,9 +9,10 @@ import types
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields, is_dataclass, replace
 from functools import cache
+from numbers import Integral, Real
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
 
-from graphfcl.errors import InputError, did_you_mean
+from graphfcl.errors import InputError, did_you_mean, shown
 
 
 class Limits(NamedTuple):
@@ -167,7 +168,7 @@ def _rows(settings: Any, prefix: str) -> list[SettingRow]:
         if is_dataclass(value):
             rows += _rows(value, f"{prefix}{field.name}.")
         else:
-            kind, text = _kind(_options(hints[field.name])), texts.get(field.name, "")
+            kind, text = _kind(_options(hints[field.name]), ""), texts.get(field.name, "")
             rows.append(SettingRow(f"{prefix}{field.name}", str(value).lower(), kind, text))
     return rows
 
@@ -182,9 +183,30 @@ def _changed(settings: Any, path: list[str], value: Any, where: str) -> Any:
         if not is_dataclass(inner):
             raise InputError(f"{where}.{path[0]} is a single setting: write {path[0]}=value.")
         return replace(settings, **{path[0]: _changed(inner, path[1:], value, f"{where}.{path[0]}")})
+    hint, name = get_type_hints(type(settings))[path[0]], f"{where}.{path[0]}"
+    if is_dataclass(inner) and not isinstance(value, type(inner)):
+        raise InputError(f"{name} is a group of settings: write {name.partition('.')[2]}.NAME=value for one of them.")
     if isinstance(value, str):
-        value = _converted(value, get_type_hints(type(settings))[path[0]], f"{where}.{path[0]}")
+        value = _converted(value, hint, name)
+    elif not _fits(value, hint):
+        raise InputError(f"{name} is {shown(value)}; it must be {_kind(_options(hint))}.")
     return replace(settings, **{path[0]: value})
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    """Whether a value that is no text is of a type; numbers and tuples are looked into, other types accept all."""
+    if get_origin(hint) in (Union, types.UnionType):
+        return any(_fits(value, option) for option in get_args(hint))
+    if get_origin(hint) is Literal:
+        return value in get_args(hint)
+    if get_origin(hint) is tuple:
+        first, *others = get_args(hint)
+        if not isinstance(value, tuple) or (others != [...] and len(value) != 1 + len(others)):
+            return False
+        return all(map(_fits, value, [first] * len(value) if others == [...] else [first, *others]))
+    if hint in (int, float):
+        return isinstance(value, Integral if hint is int else Real) and not isinstance(value, bool)
+    return not isinstance(hint, type) or isinstance(value, hint)
 
 
 def _converted(value: str, hint: Any, where: str) -> Any:
@@ -205,7 +227,7 @@ def _converted(value: str, hint: Any, where: str) -> Any:
         if option is str:
             return value
     if any(get_origin(option) is tuple for option in options):
-        raise InputError(f"{where} is a list, which can only be set in Python.")
+        raise InputError(f"{where} is a list, which only Python and the TOML file of a grid can set.")
     raise InputError(f"{where} is {value!r}; it must be {_kind(options)}.")
 
 
@@ -213,8 +235,8 @@ def _options(hint: Any) -> tuple[Any, ...]:
     return get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
 
 
-def _kind(options: tuple[Any, ...]) -> str:
-    """What may be written for a type: words, or the name of a kind of number."""
+def _kind(options: tuple[Any, ...], article: str = "a ") -> str:
+    """What may be written for a type: words, or the name of a kind of number, with an article for a sentence."""
     words: list[str] = []
     for option in options:
         if get_origin(option) is Literal:
@@ -224,5 +246,5 @@ def _kind(options: tuple[Any, ...]) -> str:
         elif option is bool:
             words += ["true", "false"]
         else:
-            words.append({int: "whole number", float: "number", str: "word"}.get(option, "list"))
+            words.append(article + {int: "whole number", float: "number", str: "word"}.get(option, "list"))
     return " or ".join(words)

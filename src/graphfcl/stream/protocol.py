@@ -3,9 +3,10 @@
 import hashlib
 import json
 from dataclasses import asdict, dataclass, fields
+from numbers import Integral
 from typing import Any, Literal, get_args
 
-from graphfcl.errors import InputError
+from graphfcl.errors import InputError, shown
 from graphfcl.graph.ids import ClassLabel, text_of
 
 ProtocolName = Literal["strict", "paper"]
@@ -64,7 +65,7 @@ class Protocol:
     def __post_init__(self) -> None:
         refuse_other_version(self.protocol_version, "the protocol", "leave protocol_version out")
         for field in ("base", "pseudo_novel", "novel"):
-            if isinstance(getattr(self, field), tuple):  # the class 3 and the class "3" are one
+            if isinstance(getattr(self, field), tuple | list):  # the class 3 and the class "3" are one
                 object.__setattr__(self, field, tuple(map(text_of, getattr(self, field))))
         for field, allowed in (("name", ProtocolName), ("track", Track), ("class_order", ClassOrder)):
             if getattr(self, field) not in get_args(allowed):
@@ -74,6 +75,9 @@ class Protocol:
             _at_least(field, getattr(self, field), least)
         for field in ("sessions", "queries", "split_shot"):
             _at_least(field, getattr(self, field), 1)
+        for field in ("standardise", "pool_as_supports"):
+            if not isinstance(getattr(self, field), bool):
+                raise InputError(f"{field} is {shown(getattr(self, field))}; it must be true or false.")
         if self.train_share <= 0 or self.validation_share < 0 or self.train_share + self.validation_share >= 1:
             raise InputError("train_share and validation_share must be shares that leave some nodes for the test.")
         if not 0 <= self.pool_share < 1:
@@ -153,7 +157,9 @@ def refuse_other_version(version: Any, what: str, remedy: str) -> None:
 
 
 def _at_least(field: str, value: Classes | None, least: int) -> None:
-    size = len(value) if isinstance(value, tuple) else value
+    size = len(value) if isinstance(value, tuple) and field in ("base", "pseudo_novel", "novel") else value
+    if size is not None and (isinstance(size, bool) or not isinstance(size, Integral)):
+        raise InputError(f"{field} is {shown(value)}; it must be a whole number.")
     if size is not None and size < least:
         raise InputError(f"{field} is {size}; it must be at least {least}.")
     if isinstance(value, tuple) and len(set(value)) != len(value):
