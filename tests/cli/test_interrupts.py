@@ -1,4 +1,4 @@
-"""Ctrl-C: what is said, and that it is true."""
+"""Ctrl-C and SIGTERM: what is said, and that it is true."""
 
 import os
 import shlex
@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -55,9 +55,11 @@ def started(words: list[str]) -> Iterator["subprocess.Popen[str]"]:
             os.killpg(process.pid, signal.SIGKILL)
 
 
-@pytest.fixture(scope="module")
-def stopped_fit(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[str], list[str]]:
-    """Press Ctrl-C in a fit; what was typed, and the command that it says goes on."""
+@pytest.fixture(scope="module", params=[signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)
+def stopped_fit(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[list[str], list[str]]:
+    """Stop a fit with a signal; what was typed, and the command that it says goes on."""
     model = tmp_path_factory.mktemp("stopped") / "m"
     words = ["fit", "--graph", GRAPH, "--model", str(model), "--method", "proto-gcn", "--device", "cpu"]
     words += ["--set", "pretraining.epochs=100000", "--set", "pretraining.patience=100000"]
@@ -68,10 +70,10 @@ def stopped_fit(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[str], li
             assert process.poll() is None, process.communicate()
             time.sleep(0.05)
         time.sleep(0.5)
-        os.kill(process.pid, signal.SIGINT)
+        os.kill(process.pid, request.param)
         out, err = process.communicate(timeout=100)
-    # Python lets the signal end a process that was stopped while it imported; a shell calls both 130.
-    assert process.returncode in (130, -signal.SIGINT), err
+    # Python lets the signal end a process that was stopped while it imported; a shell calls both 130, or 143.
+    assert process.returncode in (128 + request.param, -request.param), err
     assert out == ""
     assert "Traceback" not in err
     last = err.rstrip().splitlines()[-1]
@@ -98,8 +100,13 @@ settings = {{"pretraining.epochs" = 100000, "pretraining.patience" = 100000}}
 
 
 @pytest.mark.long
-def test_a_grid_that_was_stopped_leaves_no_process_and_no_traceback(tmp_path: Path) -> None:
-    """A terminal sends Ctrl-C to the command and to its workers."""
+@pytest.mark.parametrize(
+    ("number", "send"), [(signal.SIGINT, os.killpg), (signal.SIGTERM, os.killpg), (signal.SIGTERM, os.kill)]
+)
+def test_a_grid_that_was_stopped_leaves_no_process_and_no_traceback(
+    tmp_path: Path, number: signal.Signals, send: Callable[[int, int], None]
+) -> None:
+    """A terminal sends Ctrl-C to the command and to its workers, Slurm SIGTERM; a container to the command alone."""
     (tmp_path / "slow.toml").write_text(GRID)
     words = ["bench", str(tmp_path / "slow.toml"), "--device", "cpu", "--jobs", "2", "--out", str(tmp_path / "out")]
     with started(words) as process:
@@ -109,9 +116,9 @@ def test_a_grid_that_was_stopped_leaves_no_process_and_no_traceback(tmp_path: Pa
             assert process.poll() is None, process.communicate()
             time.sleep(0.05)
         time.sleep(2)
-        os.killpg(process.pid, signal.SIGINT)
+        send(process.pid, number)
         _, err = process.communicate(timeout=100)
-        assert process.returncode == 130, err
+        assert process.returncode == 128 + number, err
         assert "Traceback" not in err
         last = err.rstrip().splitlines()[-1]
         assert last == f"stopped: go on where it was with `{shlex.join(['graphfcl', *words])}`."

@@ -1,16 +1,20 @@
 """The command line: verbs that parse, call and print. Heavy imports are inside the verbs."""
 
 import shlex
+import signal
 import sys
+import threading
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Never
 
 import typer
 
 from graphfcl.cli.bench import bench, write_report
 from graphfcl.cli.changes import grow, learn, merge, rename, retire, shrink, unlearn
 from graphfcl.cli.data import data
-from graphfcl.cli.help import Interrupted, Verbs, epilog
+from graphfcl.cli.help import Interrupted, Terminated, Verbs, epilog
 from graphfcl.cli.methods import check, list_methods
 from graphfcl.cli.model import explain, fit, labels, predict, serve
 from graphfcl.cli.run import SWITCHES, run_method
@@ -20,7 +24,6 @@ from graphfcl.cli.versions import erase, history, info, prune, refit, rollback
 from graphfcl.errors import GraphfclError, GraphfclWarning, GraphNote, InputError, printable
 from graphfcl.version import __version__
 
-INTERRUPTED = 128 + 2  # the exit code of a process that SIGINT ended
 WITH_RESUME = ("run", "fit")
 CHANGES = ("learn", "grow", "shrink", "unlearn", "rename", "merge", "retire", "rollback", "prune", "groups", "refit")
 
@@ -62,17 +65,18 @@ def _root(
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run a command; bad input ends in one sentence on standard error and exit code 2, Ctrl-C in 130."""
+    """Run a command; bad input ends in one sentence and exit code 2, Ctrl-C in 130, SIGTERM in 143."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in words
     warnings.showwarning = _show_warning  # type: ignore[assignment]
     warnings.simplefilter("always", GraphfclWarning)
     warnings.simplefilter("ignore", GraphNote)  # verbs print the notes of their graph themselves
     try:
-        app([word for word in words if word != "--debug"], prog_name="graphfcl")
-    except (Interrupted, KeyboardInterrupt):
+        with _sigterm_interrupts():
+            app([word for word in words if word != "--debug"], prog_name="graphfcl")
+    except (Interrupted, KeyboardInterrupt) as stop:
         print(f"\n{printable(how_to_go_on(words))}", file=sys.stderr)
-        sys.exit(INTERRUPTED)
+        sys.exit((stop if isinstance(stop, Interrupted) else Interrupted(stop)).exit_code)
     except GraphfclError as error:
         if debug:
             raise
@@ -81,6 +85,23 @@ def main(arguments: list[str] | None = None) -> None:
     except BrokenPipeError:
         sys.stderr.close()  # the reader of our output has closed it
         sys.exit(0)
+
+
+@contextmanager
+def _sigterm_interrupts() -> Iterator[None]:
+    """Meanwhile SIGTERM, which schedulers and containers send, ends the command as Ctrl-C does."""
+    if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGTERM) != signal.SIG_DFL:
+        yield
+        return
+
+    def stop(*_: object) -> Never:
+        raise Terminated
+
+    signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def _show_warning(message: Warning | str, category: type[Warning], *_: object) -> None:

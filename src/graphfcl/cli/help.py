@@ -1,5 +1,6 @@
 """Help pages: plain text, which no terminal cuts off, with examples and the ``--json`` keys of each verb."""
 
+import signal
 from collections.abc import Mapping
 from typing import Any
 
@@ -106,8 +107,16 @@ JSON_KEYS: Mapping[str, str] = {
 }
 
 
+class Terminated(KeyboardInterrupt):
+    """SIGTERM, which ends a command as Ctrl-C does."""
+
+
 class Interrupted(GraphfclError):
-    """The user pressed Ctrl-C."""
+    """The user pressed Ctrl-C, or the process received SIGTERM."""
+
+    def __init__(self, stop: KeyboardInterrupt) -> None:
+        super().__init__("stopped")
+        self.exit_code = 128 + (signal.SIGTERM if isinstance(stop, Terminated) else signal.SIGINT)
 
 
 class Verbs(TyperGroup):
@@ -129,7 +138,7 @@ class Verbs(TyperGroup):
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt as error:
-            raise Interrupted("stopped") from error
+            raise Interrupted(error) from error
 
 
 def _summary(command: Any) -> str:
