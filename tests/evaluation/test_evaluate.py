@@ -22,10 +22,13 @@ from graphfcl import (
     Stream,
     VisibleNodes,
     evaluate,
+    find_method,
     load_dataset,
     make_stream,
 )
 from tests.graphs import random_graph
+
+SMALL = "synthetic:nodes=200,edges=800,classes=6,features=30"
 
 
 class NearestMean(Learner):
@@ -135,15 +138,26 @@ def test_scores_of_the_wrong_shape_or_nan_are_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("learner", "message"),
+    ("learner", "settings", "message"),
     [
-        ("sgc-ridge", r"got a name: find_method\('sgc-ridge'\).make\(seed=0\) makes one"),
-        (NearestMean, r"got the class NearestMean: NearestMean\(seed=0\) makes one"),
+        ("sgc-rigde", None, "there is no method 'sgc-rigde': did you mean 'sgc-ridge'"),
+        ("sgc-ridge", {"penaltie": 1.0}, "sgc-ridge has no setting 'penaltie': did you mean 'penalties'"),
+        (NearestMean, None, r"got the class NearestMean: NearestMean\(seed=0\) makes one"),
+        (NearestMean(), {"hops": 1}, "settings belong to the name of a method"),
     ],
 )
-def test_names_and_classes_are_no_learners(learner: Any, message: str) -> None:
-    graph, protocol = load_dataset("synthetic:nodes=200,edges=800,classes=6,features=30")
+def test_what_is_neither_name_nor_learner(learner: Any, settings: dict[str, Any] | None, message: str) -> None:
+    graph, protocol = load_dataset(SMALL)
     with pytest.raises(InputError, match=message):
-        evaluate(learner, make_stream(graph, protocol, seed=0))
+        evaluate(learner, make_stream(graph, protocol, seed=0), settings=settings)
     with pytest.raises(InputError, match=r"got a graph: make_stream\(graph, seed=0\) makes one of it"):
-        evaluate(NearestMean(), graph)  # type: ignore[arg-type]
+        evaluate("sgc-ridge", graph)  # type: ignore[arg-type]
+
+
+def test_a_name_is_a_learner_with_the_seed_of_the_stream() -> None:
+    graph, protocol = load_dataset(SMALL)
+    stream, settings = make_stream(graph, protocol, seed=3), {"penalty": 2.0, "hop_weight": 1.0}
+    expected = evaluate(find_method("sgc-ridge").make(settings, seed=3), stream)
+    found = evaluate("sgc-ridge", stream, settings=settings)
+    for one, other in zip(found.confusions, expected.confusions, strict=True):
+        np.testing.assert_array_equal(one, other)

@@ -4,11 +4,28 @@ from typing import Any
 
 import networkx
 import numpy as np
+import pyarrow as pa
 import pytest
 import torch
 from sklearn.base import clone, is_classifier
+from sklearn.metrics import balanced_accuracy_score, f1_score, recall_score
+from sklearn.model_selection import ParameterGrid
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
-from graphfcl import Graph, GraphClassifier, GraphfclWarning, InputError, Progress, to_networkx, to_pyg
+from graphfcl import (
+    Anchor,
+    Graph,
+    GraphClassifier,
+    GraphfclWarning,
+    InputError,
+    Progress,
+    find_method,
+    register_metric,
+    to_networkx,
+    to_pyg,
+)
+from graphfcl.metrics import SessionMetric, built_in
 from tests.production.models import HIDDEN, members, quick, small_graph
 
 RIDGE = "sgc-ridge"
@@ -31,11 +48,42 @@ def test_parameters_are_the_arguments_of_the_constructor() -> None:
         "device": "cpu",
     }
     model = GraphClassifier(**given)  # type: ignore[arg-type]
-    assert model.get_params() == model.get_params(deep=False) == given
+    assert model.get_params(deep=False) == given
+    deep = model.get_params()
+    assert {name: value for name, value in deep.items() if not name.startswith("settings__")} == given
     model.get_params()["settings"]["pretraining.epochs"] = 9
     assert model.settings == {"pretraining.epochs": 3}
     assert model.set_params(way=1, seed=7) is model
-    assert model.get_params() == {**given, "way": 1, "seed": 7}
+    assert model.get_params(deep=False) == {**given, "way": 1, "seed": 7}
+
+
+def test_settings_of_the_method_are_parameters() -> None:
+    model = GraphClassifier("proto-gcn", {"pretraining": {"epochs": 3}})
+    rows = {f"settings__{row.name.replace('.', '__')}" for row in find_method("proto-gcn").settings_rows()}
+    deep = model.get_params()
+    assert rows == {name for name in deep if name.startswith("settings__")}
+    assert deep["settings__pretraining__epochs"] == 3
+    assert model.set_params(settings__size=np.int64(8), settings__pretraining__epochs=4) is model
+    assert model.settings == {"pretraining.epochs": 4, "size": 8}
+    assert type(model.settings["size"]) is int
+    assert clone(model).get_params() == model.get_params()
+    everything = GraphClassifier("proto-gcn").set_params(**model.get_params())  # as a search does
+    assert everything.get_params() == {**model.get_params(), "settings": everything.settings}
+    model.set_params(settings={"size": 5}, settings__hidden=6)
+    assert model.settings == {"size": 5, "hidden": 6}
+    model.set_params(method=RIDGE, settings={}, settings__penalty=3.0)
+    assert (model.method, model.get_params()["settings__penalty"]) == (RIDGE, 3.0)
+    assert GraphClassifier("anchor").get_params()["settings__head_nodes"] == Anchor.production_settings["head_nodes"]
+
+
+def test_a_search_over_settings(ridge: GraphClassifier) -> None:
+    graph, scores = small_graph(), {}
+    truth = [graph.class_names[label] for label in graph.labels]
+    for grid in ParameterGrid({"settings__penalty": [0.01, 300.0], "settings__hop_weight": [2.0]}):
+        model = clone(ridge).set_params(**grid).fit(graph)
+        assert model.learner_.settings.penalty == grid["settings__penalty"]
+        scores[grid["settings__penalty"]] = model.score(graph.node_ids, truth)
+    assert len(set(scores.values())) == 2
 
 
 def test_a_clone_is_equal_and_not_fitted(ridge: GraphClassifier) -> None:
@@ -53,6 +101,8 @@ def test_a_fitted_model_keeps_what_it_was_trained_with(ridge: GraphClassifier) -
     assert ridge.set_params(max_loss=0.5, shot=2).max_loss == 0.5
     with pytest.raises(InputError, match="this classifier is fitted, so seed cannot change: make a new one"):
         ridge.set_params(way=4, seed=1)
+    with pytest.raises(InputError, match="this classifier is fitted, so settings__penalty cannot change"):
+        ridge.set_params(settings__penalty=1.0)
     assert ridge.way == before["way"]
     ridge.set_params(max_loss=before["max_loss"], shot=before["shot"])
     assert ridge.get_params() == before
@@ -68,6 +118,10 @@ def test_a_fitted_model_keeps_what_it_was_trained_with(ridge: GraphClassifier) -
         ({"max_loss": float("nan")}, "max_loss is nan: give a share of accuracy"),
         ({"max_loss": "much"}, "max_loss is 'much': give a share of accuracy"),
         ({"settings": ["epochs"]}, r"settings is \['epochs'\]: give a mapping"),
+        ({"settings__hop_weigth": 1}, "sgc-ridge has no setting 'hop_weigth': did you mean 'hop_weight'"),
+        ({"settings__penalty": "much"}, "sgc-ridge.penalty is 'much'; it must be a number or none"),
+        ({"settings__penalty": -1.0}, "penalty is -1.0; it must be above 0"),
+        ({"seed": 2, "settings__rank": 0}, "rank is 0; it must be at least 1"),
         ({"sed": 1}, "GraphClassifier has no parameter 'sed': did you mean 'seed'"),
     ],
 )
@@ -77,7 +131,7 @@ def test_parameters_that_cannot_be_used_are_refused(given: dict[str, Any], sente
     with pytest.raises(InputError, match=sentence):
         model.set_params(**given)
     assert model.get_params() == before
-    if "sed" not in given:
+    if "sed" not in given and not any(name.startswith("settings__") for name in given):
         with pytest.raises(InputError, match=sentence):
             GraphClassifier(RIDGE, **given)
 
@@ -91,6 +145,55 @@ def test_a_score_is_the_share_of_right_answers(ridge: GraphClassifier) -> None:
     assert ridge.score(nodes, [f" {name} " for name in truth]) == pytest.approx(right / len(nodes))
     with pytest.warns(GraphfclWarning, match="none of the classes"):
         assert ridge.score(nodes[:2], ["nowhere", "nothing"]) == 0
+
+
+def test_scores_are_metrics_of_the_answers(ridge: GraphClassifier) -> None:
+    """Metrics of scikit-learn are the reference; a class that the model does not have has recall 0."""
+    graph = small_graph()
+    nodes = graph.node_ids.tolist()
+    truth = [graph.class_names[label] for label in graph.labels]
+    found = ridge.predict(nodes)
+    late = np.isin(truth, HIDDEN)
+    assert late.any()
+    assert ridge.score(nodes, truth, metric="balanced_accuracy") == pytest.approx(
+        recall_score(truth, found, average="macro", zero_division=0)
+    )
+    known = np.flatnonzero(~late)
+    some, classes = [nodes[place] for place in known], [truth[place] for place in known]
+    assert ridge.score(some, classes, metric="balanced_accuracy") == pytest.approx(
+        balanced_accuracy_score(classes, found[known])
+    )
+    assert ridge.score(some, classes, metric="macro_f1") == pytest.approx(
+        f1_score(classes, found[known], average="macro")
+    )
+    learned = ridge.snapshot().learn({HIDDEN[0]: members(HIDDEN[0])[:5]})
+    per_class = recall_score(truth, learned.predict(nodes), average=None, labels=graph.class_names, zero_division=0)
+    is_late = np.isin(graph.class_names, HIDDEN)
+    assert learned.score(nodes, truth, metric="base") == pytest.approx(per_class[~is_late].mean())
+    assert learned.score(nodes, truth, metric="novel") == pytest.approx(per_class[is_late].mean())
+    assert np.isnan(ridge.score(some, classes, metric="novel"))
+
+
+def test_a_registered_metric_is_a_score(ridge: GraphClassifier, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(built_in.REGISTRY, "registered", {})
+    register_metric(SessionMetric(name="answered", title="", what="", of=lambda table, *_: float(table.sum())))
+    nodes = ridge.node_ids_[:7].tolist()
+    assert ridge.score(nodes, ridge.predict(nodes), metric="answered") == 7
+
+
+def test_features_and_classes_without_a_graph_get_one_sentence() -> None:
+    features, classes = np.eye(4), ["a", "b", "a", "b"]
+    frame = pa.table({"x": [1.0, 2.0]})
+    for model in (GraphClassifier(RIDGE), make_pipeline(GraphClassifier(RIDGE))):
+        with pytest.raises(InputError, match=r"fit takes a graph, .* and no y: give from_scipy\(adjacency, X, y\)"):
+            model.fit(features, classes)
+        with pytest.raises(InputError, match=r"got ndarray of numpy: from_scipy\(adjacency, features, labels\) makes"):
+            model.fit(features)
+        with pytest.raises(InputError, match=r"got Table of pyarrow: from_frames\(nodes, edges\) makes one"):
+            model.fit(frame)
+    with pytest.raises(InputError, match="fit takes a graph"):
+        make_pipeline(StandardScaler(), GraphClassifier(RIDGE)).fit(features, classes)
+    assert make_pipeline(GraphClassifier(RIDGE, max_loss=1.0)).fit(small_graph()).predict(None).size
 
 
 @pytest.mark.parametrize(
@@ -128,6 +231,11 @@ def test_a_score_is_the_share_of_right_answers(ridge: GraphClassifier) -> None:
         (lambda model: model.score([1, 2], ["a"]), "there are 2 nodes and 1 classes: give a class for each node"),
         (lambda model: model.score([1, 2], "ab"), "the classes are 'ab': give a list"),
         (lambda model: model.score([], []), "there is no node with a class to score"),
+        (lambda model: model.score([1], ["a"], metric="macro_f"), "no metric 'macro_f' .* did you mean 'macro_f1'"),
+        (lambda model: model.score([1], ["a"], metric="average"), "no metric 'average' of one confusion matrix"),
+        (lambda model: model.explain([30]), r"explain takes one node, and got \[30\]: give its id, such as 30"),
+        (lambda model: model.explain(np.array([3, 4])), "explain takes one node, and got array"),
+        (lambda model: model.explain(pa.table({"node": [3]})), "explain takes one node, and got pyarrow.Table"),
     ],
 )
 def test_a_mistake_gets_a_sentence_and_changes_nothing(ridge: GraphClassifier, act: Any, sentence: str) -> None:

@@ -6,15 +6,16 @@ learner's columns with its first labelled node; metrics count all classes of the
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 
 from graphfcl.active import OF_EACH_CLASS, ActiveLearningState, Strategy, checked, find_strategy
 from graphfcl.active.untrained import untrained_vectors
-from graphfcl.evaluation.evaluate import Evaluation, fit_base, scores_in_blocks, tell_session
+from graphfcl.evaluation.evaluate import Evaluation, fit_base, learner_for, scores_in_blocks, tell_session
 from graphfcl.graph import VisibleNodes
 from graphfcl.methods.blocks.work_folder import alone_on
 from graphfcl.methods.learner import NO_STORE, SILENT, EncoderStore, Learner, Progress
@@ -87,10 +88,11 @@ class Answers:
 
 
 def evaluate_active(
-    learner: Learner,
+    learner: Learner | str,
     stream: Stream,
     chooser: Chooser | Callable[[], Chooser],
     *,
+    settings: Mapping[str, Any] | None = None,
     progress: bool | Progress = SILENT,
     done: Evaluation | None = None,
     on_session: Callable[[Evaluation], object] | None = None,
@@ -100,9 +102,10 @@ def evaluate_active(
 
     chooser: what selects nodes, or what makes it, such as a class. A new object is made for each session, so that a
     strategy that keeps something in itself ends with the same numbers if its run is interrupted.
-    progress, done, on_session, encoders: as for :func:`~graphfcl.evaluation.evaluate`. An interrupted run continues
+    learner, settings, progress, done, on_session, encoders: as for :func:`evaluate`. An interrupted run continues
     with the same numbers: what a strategy draws depends on seed and session alone.
     """
+    learner = learner_for(learner, stream, settings)
     stream = stream.fresh()
     evaluation = done or Evaluation.start(learner, stream)
     opinion: _Opinion | None = None

@@ -1,7 +1,7 @@
 """Evaluate a learner on a stream. Only this module knows which nodes are queries, and their labels."""
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import groupby
@@ -14,6 +14,7 @@ from graphfcl.graph.convert import is_graph
 from graphfcl.methods.blocks.work_folder import alone_on
 from graphfcl.methods.learner import NO_STORE, SILENT, DeclaredFlags, EncoderStore, Learner, Progress
 from graphfcl.methods.progress import progress_of
+from graphfcl.methods.registry import find_method
 from graphfcl.metrics import (
     StreamMetrics,
     balanced_accuracy,
@@ -127,9 +128,10 @@ def _aligned(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def evaluate(
-    learner: Learner,
+    learner: Learner | str,
     stream: Stream,
     *,
+    settings: Mapping[str, Any] | None = None,
     progress: bool | Progress = SILENT,
     done: Evaluation | None = None,
     on_session: Callable[[Evaluation], object] | None = None,
@@ -141,12 +143,14 @@ def evaluate(
 
     Every evaluation has visible graphs of its own: what a learner does to them, no other learner sees.
 
+    learner: one that is made, or the name of a method, which gets the seed of the stream. settings: with a name, those
+    that differ from the method's defaults.
     progress: receives what the learner reports while it works; True shows it.
     done: the evaluation of an interrupted run of the same learner; its flags hold, and the next session follows.
     on_session: called with the evaluation so far after each session.
     encoders: where pre-trained encoders are read and stored.
     """
-    _refuse_others(learner, stream)
+    learner = learner_for(learner, stream, settings)
     if stream.protocol.track == "active":
         raise InputError("a stream of the track 'active' needs a strategy: use `evaluate_active`.")
     stream = stream.fresh()
@@ -175,18 +179,24 @@ def evaluate(
     return evaluation
 
 
-def _refuse_others(learner: Any, stream: Any) -> None:
-    """A name, a class and a graph are what one gives first; each gets the call that makes of it what is needed."""
-    if isinstance(learner, str):
-        raise InputError(f"evaluate needs a learner, and got a name: find_method({learner!r}).make(seed=0) makes one.")
-    if isinstance(learner, type):
-        raise InputError(
-            f"evaluate needs a learner, and got the class {learner.__name__}: {learner.__name__}(seed=0) makes one."
-        )
+def learner_for(learner: Any, stream: Any, settings: Mapping[str, Any] | None) -> Learner:
+    """The learner to evaluate on a stream: itself, or that of a method's name.
+
+    A class and a graph are what one gives first; each gets the call that makes of it what is needed.
+    """
     if is_graph(stream):
         raise InputError(
             "evaluate needs a stream of sessions, and got a graph: make_stream(graph, seed=0) makes one of it."
         )
+    if isinstance(learner, str):
+        return find_method(learner).make(dict(settings or {}), seed=stream.seed)
+    if isinstance(learner, type):
+        raise InputError(
+            f"evaluate needs a learner, and got the class {learner.__name__}: {learner.__name__}(seed=0) makes one."
+        )
+    if settings is not None:
+        raise InputError("settings belong to the name of a method: a learner that is made has its own, leave them out.")
+    return learner
 
 
 def ask(learner: Learner, stream: Stream, session: int) -> np.ndarray:

@@ -6,11 +6,13 @@ import json
 import operator
 import textwrap
 import types
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, is_dataclass, replace
 from functools import cache
 from numbers import Integral, Real
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
+
+import numpy as np
 
 from graphfcl.errors import InputError, did_you_mean, shown
 
@@ -96,11 +98,11 @@ def settings_as_json(settings: Any) -> dict[str, Any]:
     return json.loads(json.dumps(asdict(settings)))
 
 
-def flat_settings(values: dict[str, Any]) -> dict[str, Any]:
+def flat_settings(values: Mapping[str, Any]) -> dict[str, Any]:
     """Nested settings as changes: {"pretraining": {"epochs": 5}} is {"pretraining.epochs": 5}."""
     flat: dict[str, Any] = {}
     for key, value in values.items():
-        if isinstance(value, dict):
+        if isinstance(value, Mapping):
             flat |= {f"{key}.{inner}": each for inner, each in flat_settings(value).items()}
         else:
             flat[key] = as_tuples(value)
@@ -156,8 +158,9 @@ def require_choice(name: str, value: str, allowed: Sequence[str]) -> None:
 
 
 def as_tuples(value: Any) -> Any:
-    """Lists, at any depth, as the tuples that settings hold."""
-    return tuple(as_tuples(each) for each in value) if isinstance(value, list) else value
+    """Lists, at any depth, as the tuples that settings hold; values of numpy as those of Python."""
+    value = value.tolist() if isinstance(value, np.ndarray | np.generic) else value
+    return tuple(as_tuples(each) for each in value) if isinstance(value, list | tuple) else value
 
 
 def _rows(settings: Any, prefix: str) -> list[SettingRow]:

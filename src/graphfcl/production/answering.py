@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from graphfcl.errors import InputError
+from graphfcl.errors import InputError, shown
 from graphfcl.graph.ids import ClassLabel, text_array
-from graphfcl.graph.tables.frames import table_like
+from graphfcl.graph.tables.frames import is_frame, table_like
 from graphfcl.methods import METHODS, SILENT, Learner, Progress
 from graphfcl.methods.progress import progress_of
 from graphfcl.production.answers.answers import Predictions, class_probabilities, class_sets, predictions
@@ -104,18 +104,23 @@ class AnsweringModel(LiveModel):
         labels = state.catalogue()
         return (class_probabilities(labels, answers) for _, answers in state.in_blocks(nodes))
 
-    def score(self, nodes: Any, classes: Any = None) -> float:
-        """The share of nodes whose likeliest class is the true one; nodes of unknown class do not count.
+    def score(self, nodes: Any, classes: Any = None, *, metric: str = "accuracy") -> float:
+        """A metric of ``predict``, by default the share of nodes whose likeliest class is the true one.
+
+        Nodes of unknown class do not count. Fits, calibration and choices optimise balanced accuracy, the mean recall
+        over classes: plain accuracy may be lower for it.
 
         classes: a list of the true class of each node; None for a DataFrame that has them in its column ``class`` or
         the label column of the fit. A class that the model does not have is never right; a warning if none is the
-        model's.
+        model's. metric: ``accuracy``, ``balanced_accuracy``, ``macro_f1``, or any other metric of a session
+        (:mod:`graphfcl.metrics`), of which ``base`` and ``novel`` are about classes of the fit and later ones.
         """
+        from graphfcl.production.answers.scoring import named_metric, score_of
         from graphfcl.production.changes.user_tables import true_classes
 
-        labels = self._current().catalogue()
+        chosen, labels = named_metric(metric), self._current().catalogue()
         nodes, true = true_classes(nodes, classes, self._columns(), labels)
-        return float(np.mean(self.predict(nodes) == true))
+        return score_of(chosen, true, self.predict(nodes), labels)
 
     def prediction_sets(self, nodes: Any = None, *, coverage: float = 0.9) -> list[tuple[ClassLabel, ...]]:
         """For each node a set of classes that contains the true one with this probability, likeliest first.
@@ -181,6 +186,9 @@ class AnsweringModel(LiveModel):
         Only some methods support it. Values are parts of the difference between the logits of the first and the second
         class.
         """
+        if is_frame(node) or isinstance(node, list | tuple | set | np.ndarray):
+            example = shown(next(iter(node))) if isinstance(node, list | tuple | set) and node else "the first"
+            raise InputError(f"explain takes one node, and got {shown(node)}: give its id, such as {example}.")
         return explain_node(self._current(), node, top)
 
     # What to label next

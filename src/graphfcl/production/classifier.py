@@ -17,7 +17,7 @@ from graphfcl.defaults import MODEL_METHOD
 from graphfcl.errors import InputError, did_you_mean
 from graphfcl.graph.ids import ClassLabel
 from graphfcl.graph.tables.frames import is_frame
-from graphfcl.methods import SILENT, Learner, Progress
+from graphfcl.methods import SILENT, Learner, Progress, find_method, flat_settings, settings_as_json
 from graphfcl.methods.progress import progress_of
 from graphfcl.production.answering import AnsweringModel
 from graphfcl.production.answers.answers import ModelAnswers
@@ -32,6 +32,7 @@ if TYPE_CHECKING:  # predictions do not import what only a change needs
     from graphfcl.production.labelling.groups import Group
     from graphfcl.production.model.fit_checkpoints import FitCheckpoints
 
+SETTING = "settings__"  # what the names of the method's settings begin with among parameters
 CHANGEABLE = ("way", "shot", "max_loss")  # parameters of a fitted model; all others are in what was trained
 
 
@@ -80,30 +81,44 @@ class GraphClassifier(AnsweringModel):
 
     # Parameters
 
-    def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002  # no parameter has parameters
-        """The constructor's arguments by name."""
-        return {**self.configuration.parameters(), "settings": dict(self.settings), "device": self.device}
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The constructor's arguments by name. deep: also every setting of the method, as ``settings__NAME``."""
+        parameters = {**self.configuration.parameters(), "settings": dict(self.settings), "device": self.device}
+        if deep:
+            method = find_method(self.method)
+            settings = method.settings_with({**method.learner.production_settings, **self.settings})
+            for name, value in flat_settings(settings_as_json(settings)).items():
+                parameters[f"{SETTING}{name.replace('.', '__')}"] = value
+        return parameters
 
     def set_params(self, **changes: Any) -> "GraphClassifier":
-        """Change some of them, all or none; after a fit only ``way``, ``shot`` and ``max_loss``."""
+        """Change some of them, all or none; after a fit only ``way``, ``shot`` and ``max_loss``.
+
+        ``settings__NAME`` changes one setting of the method: ``settings__pretraining__epochs=5``.
+        """
         with self._changing:
-            parameters = self.get_params()
+            parameters = self.get_params(deep=False)
             for name in changes:
-                if name not in parameters:
+                if name not in parameters and not name.startswith(SETTING):
                     raise InputError(f"GraphClassifier has no parameter {name!r}: {did_you_mean(name, [*parameters])}")
                 if self._state is not None and name not in CHANGEABLE:
                     raise InputError(
                         f"this classifier is fitted, so {name} cannot change: make a new one, as sklearn.base.clone "
                         "does."
                     )
-            changed = type(self)(**{**parameters, **changes})
-            for name in changes:
+            own = {name: value for name, value in changes.items() if name.startswith(SETTING)}
+            changed = type(self)(**{**parameters, **{name: changes[name] for name in changes.keys() - own.keys()}})
+            if own:
+                named = {name.removeprefix(SETTING).replace("__", "."): value for name, value in own.items()}
+                changed.settings |= flat_settings(named)
+                find_method(changed.method).settings_with(changed.settings)
+            for name in parameters:
                 setattr(self, name, getattr(changed, name))
         return self
 
     def __sklearn_clone__(self) -> "GraphClassifier":
         """The same classifier, not fitted: what ``sklearn.base.clone`` returns."""
-        return type(self)(**self.get_params())
+        return type(self)(**self.get_params(deep=False))
 
     _estimator_type = "classifier"  # what scikit-learn before 1.6 asks for in place of tags
 
@@ -117,6 +132,7 @@ class GraphClassifier(AnsweringModel):
     def fit(
         self,
         graph: object,
+        y: None = None,
         *,
         hide_classes: Sequence[ClassLabel] = (),
         progress: bool | Progress = SILENT,
@@ -127,7 +143,7 @@ class GraphClassifier(AnsweringModel):
         graph: in memory, or a :class:`GraphFolder` that stays on disk (``docs/large-models.md``); PyG data and networkx
         graphs are converted as by :func:`from_pyg` and :func:`from_networkx`. hide_classes: classes whose nodes are
         treated as unlabelled, to be learned later. progress: True prints it. checkpoints: where a fit that is stopped
-        leaves its state, to be resumed.
+        leaves its state, to be resumed. y: None; a graph holds its classes.
         """
         from graphfcl.graph.convert import as_graph
         from graphfcl.methods.blocks.damaged_files import DamagedFile, computed_again
@@ -135,6 +151,11 @@ class GraphClassifier(AnsweringModel):
         from graphfcl.production.model.fit_checkpoints import FitCheckpoints
         from graphfcl.production.model.fitting import Fitted, fit_model
 
+        if y is not None:
+            raise InputError(
+                "fit takes a graph, which holds features, edges and classes, and no y: give from_scipy(adjacency, X, "
+                "y) or from_frames(nodes, edges), outside a pipeline that changes features."
+            )
         source, hidden = as_graph(graph, "fit"), list_of_names(hide_classes, "the classes to hide")
         configuration = replace(self.configuration, columns=source.columns)
         kept = checkpoints or FitCheckpoints()

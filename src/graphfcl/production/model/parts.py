@@ -8,7 +8,7 @@ from typing import Any
 
 from graphfcl.errors import InputError, shown
 from graphfcl.graph.tables.columns import ReadColumns
-from graphfcl.methods import Learner, find_method, is_own, register_method
+from graphfcl.methods import Learner, find_method, flat_settings, is_own, register_method
 from graphfcl.production.answers.calibration import Calibration
 from graphfcl.production.graph import ModelGraph
 from graphfcl.production.labels.label_store import LabelStore
@@ -116,7 +116,13 @@ def make_configuration(
     if isinstance(max_loss, bool) or not isinstance(max_loss, Real) or not math.isfinite(max_loss):
         raise InputError(f"max_loss is {shown(max_loss)}: give a share of accuracy, such as 0.05.")
     return Configuration(
-        name, dict(settings or {}), counts["way"], counts["shot"], seed_of(seed), float(max_loss), bool(standardise)
+        name,
+        flat_settings(settings or {}),
+        counts["way"],
+        counts["shot"],
+        seed_of(seed),
+        float(max_loss),
+        bool(standardise),
     )
 
 

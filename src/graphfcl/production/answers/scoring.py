@@ -1,0 +1,33 @@
+"""Metrics of a model's answers: those that streams have for every session, of one confusion matrix."""
+
+import math
+
+import numpy as np
+
+from graphfcl.errors import InputError, did_you_mean
+from graphfcl.metrics import SessionMetric, confusion_matrix, session_metrics
+from graphfcl.production.answers.answers import few_shot_classes
+from graphfcl.production.labels.label_store import LabelStore
+
+
+def named_metric(name: str) -> SessionMetric:
+    """The session metric of a name, registered and installed ones included."""
+    metrics = {metric.name: metric for metric in session_metrics()}
+    if name not in metrics:
+        raise InputError(f"there is no metric {name!r} of one confusion matrix: {did_you_mean(str(name), [*metrics])}")
+    return metrics[name]
+
+
+def score_of(metric: SessionMetric, true: np.ndarray, predicted: np.ndarray, labels: LabelStore) -> float:
+    """A metric of (n,) true and predicted classes; NaN where it has no value.
+
+    Its matrix has the classes that occur; those that the model does not have arrived last, as those learned later.
+    """
+    late = dict(zip(labels.labels, few_shot_classes(labels).tolist(), strict=True))
+    places: dict[object, int] = {}
+    rows, columns = (
+        np.array([places.setdefault(label, len(places)) for label in each.tolist()]) for each in (true, predicted)
+    )
+    arrival = np.array([late.get(label, True) for label in places], dtype=np.int64)
+    value = metric.of(confusion_matrix(rows, columns, len(places)), arrival, int(arrival.max()))
+    return math.nan if value is None else float(value)
