@@ -28,6 +28,7 @@ from graphfcl.graph import (
     VisibleGraph as VisibleGraph,
     VisibleNodes as VisibleNodes,
     build_graph as build_graph,
+    from_edge_index as from_edge_index,
     from_frames as from_frames,
     from_networkx as from_networkx,
     from_pyg as from_pyg,

@@ -7,9 +7,20 @@ import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy import sparse
 
-from graphfcl import Graph, InputError, build_graph, from_pyg, from_scipy, to_networkx, to_pyg, to_scipy
+from graphfcl import (
+    Graph,
+    InputError,
+    build_graph,
+    from_edge_index,
+    from_pyg,
+    from_scipy,
+    to_networkx,
+    to_pyg,
+    to_scipy,
+)
 from tests.graph.samples import assert_same_content, coo, named_labels, small_graphs
 
 pytestmark = pytest.mark.filterwarnings("ignore:Sparse CSR tensor support:UserWarning")
@@ -49,6 +60,37 @@ def test_pyg_round_trip(graph: Graph) -> None:
     back = from_pyg(data)
     assert_same_content(back, graph)
     assert back.class_names == graph.class_names
+
+
+@given(small_graphs(), st.booleans(), st.booleans())
+@settings(deadline=None)
+def test_edge_index_round_trip(graph: Graph, of_torch: bool, one_way: bool) -> None:
+    """An edge may stand once or twice; arrays and tensors say the same."""
+    edges = sparse.triu(graph.adjacency, k=1, format="coo") if one_way else graph.adjacency.tocoo()
+    ends, weights, labels = np.stack([edges.row, edges.col]).astype(np.int64), edges.data.copy(), graph.labels.copy()
+    features: Any = graph.features.copy()
+    if of_torch:
+        ends, weights, labels = torch.from_numpy(ends), torch.from_numpy(weights)[:, None], torch.from_numpy(labels)
+        features = to_pyg(graph).x
+    names = {"class_names": graph.class_names, "node_ids": graph.node_ids}
+    back = from_edge_index(ends, features, labels, edge_weight=weights, **names, text=graph.text)
+    assert back.sha256 == graph.sha256
+
+
+@pytest.mark.parametrize(
+    ("edges", "changes", "words"),
+    [
+        (np.zeros((3, 2), np.int64), {}, r"the edges: edge_index has shape \(3, 2\), .*: give edge_index\.T"),
+        ([[0.0], [1.0]], {}, "edge_index holds float64, it must hold numbers of nodes"),
+        ([[0, 1], [1, 9]], {}, "edge 1 joins nodes 1 and 9, but nodes are numbered 0 to 2"),
+        ([[0], [1]], {"edge_weight": [1.0, 2.0]}, "2 edge weights for 1 edges"),
+        ([[0], [1]], {"labels": [0, 1]}, "2 labels for 3 nodes"),
+    ],
+)
+def test_an_edge_index_that_cannot_be_used_is_refused(edges: Any, changes: dict[str, Any], words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        from_edge_index(edges, **{"features": np.eye(3), "labels": [0, 1, -1], **changes})
+    assert from_edge_index([[0], [2]], None, ["a", None, "b"]).node_count == 3
 
 
 def test_pyg_copies_leave_the_graph_alone() -> None:

@@ -1,5 +1,6 @@
 """The contract as checks: each rule notices the learner that breaks it, and says so in one sentence."""
 
+import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -191,6 +192,36 @@ def test_a_state_that_cannot_be_written_names_the_attribute(good: type[Learner])
 
     broken = {rule.__name__: why for rule, why in broken_rules(breaking(good, fit=fit)) if why}
     assert "Breaking.pairs_ is a dict, which a state cannot hold" in broken["a_loaded_learner_scores_the_same"]
+
+
+def test_networks_and_optimisers_are_kept_by_their_state_dict(good: type[Learner]) -> None:
+    learner, copy = good(seed=1), good(seed=1)
+    network = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.BatchNorm1d(3))
+    optimiser = torch.optim.Adam(network.parameters())
+    network(torch.ones(4, 2)).sum().backward()
+    optimiser.step()
+    learner.weights_, learner.steps_ = network.state_dict(), optimiser.state_dict()  # type: ignore[attr-defined]
+    learner.layers_ = [torch.ones(2), {"deep": (torch.zeros(1), [1, None])}]  # type: ignore[attr-defined]
+    state = learner.state()
+    copy.load_state(LearnerState(state.tensors, json.loads(json.dumps(state.values))))
+    other = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.BatchNorm1d(3))
+    other.load_state_dict(copy.weights_)  # type: ignore[attr-defined]
+    for one, each in zip(network.state_dict().values(), other.state_dict().values(), strict=True):
+        assert torch.equal(one, each)
+    again = torch.optim.Adam(other.parameters())
+    again.load_state_dict(copy.steps_)  # type: ignore[attr-defined]
+    assert torch.equal(again.state_dict()["state"][0]["exp_avg"], optimiser.state_dict()["state"][0]["exp_avg"])
+    assert torch.equal(copy.layers_[0], torch.ones(2))  # type: ignore[attr-defined]
+    assert copy.layers_[1]["deep"] == (torch.zeros(1), [1, None])  # type: ignore[attr-defined]
+    learner.network_ = network  # type: ignore[attr-defined]
+    with pytest.raises(
+        InputError, match=r"network_ is a Sequential, which a state cannot hold: keep its state_dict\(\)"
+    ):
+        learner.state()
+    del learner.network_  # type: ignore[attr-defined]
+    learner.deep_ = {"a": [torch.ones(1), {3, 4}]}  # type: ignore[attr-defined]
+    with pytest.raises(InputError, match=r"deep_\['a'\]\[1\] is a set, which a state cannot hold: keep tensors"):
+        learner.state()
 
 
 def test_a_deterministic_learner_may_ignore_the_seed(good: type[Learner]) -> None:

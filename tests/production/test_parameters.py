@@ -187,7 +187,7 @@ def test_features_and_classes_without_a_graph_get_one_sentence() -> None:
     for model in (GraphClassifier(RIDGE), make_pipeline(GraphClassifier(RIDGE))):
         with pytest.raises(InputError, match=r"fit takes a graph, .* and no y: give from_scipy\(adjacency, X, y\)"):
             model.fit(features, classes)
-        with pytest.raises(InputError, match=r"got ndarray of numpy: from_scipy\(adjacency, features, labels\) makes"):
+        with pytest.raises(InputError, match=r"got ndarray of numpy: from_scipy\(adjacency, features, labels\) or"):
             model.fit(features)
         with pytest.raises(InputError, match=r"got Table of pyarrow: from_frames\(nodes, edges\) makes one"):
             model.fit(frame)
@@ -288,7 +288,7 @@ def data_without_edges(_: Graph) -> Any:
             "fit needs a graph, and got tuple: load_dataset returns the graph and a protocol",
         ),
         (lambda _: "debian", r"got str: load_dataset\(name\) reads one"),
-        (lambda graph: graph.adjacency, r"got csr_array of scipy: from_scipy\(adjacency, features, labels\) makes one"),
+        (lambda graph: graph.adjacency, r"got csr_array of scipy: from_scipy\(adjacency, features, labels\) or"),
         (lambda _: _Planetoid(), "got _Planetoid of tests: from_frames, from_pyg, from_networkx"),
         (data_without_edges, "the PyG data has no 'edge_index'"),
         (lambda _: networkx.path_graph(2), "no node has the attribute 'label'"),

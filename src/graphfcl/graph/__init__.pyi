@@ -4,6 +4,7 @@ from graphfcl.graph.interfaces import AnyGraph as AnyGraph
 from graphfcl.graph.build import build_graph as build_graph
 from graphfcl.graph.tables.columns import TableColumns as TableColumns
 from graphfcl.graph.convert import (
+    from_edge_index as from_edge_index,
     from_pyg as from_pyg,
     from_scipy as from_scipy,
     to_pyg as to_pyg,

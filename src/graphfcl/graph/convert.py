@@ -31,6 +31,21 @@ def to_scipy(graph: Graph) -> tuple[sparse.csr_array, Any, np.ndarray]:
     return graph.adjacency.copy(), graph.features.copy(), graph.labels.copy()
 
 
+def from_edge_index(
+    edge_index: Any, features: Any, labels: Any, *, edge_weight: Any = None, where: str = "the edges", **options: Any
+) -> Graph:
+    """A graph from (2, edges) node numbers, (n, d) features or None, and (n,) classes, of numpy or torch.
+
+    An undirected edge may stand once or in both directions. edge_weight: (edges,). where: what to call the source in a
+    message; other ``options`` are those of :func:`graphfcl.graph.build_graph`, such as class_names and node_ids.
+    """
+    ends, features, labels = _edge_index(edge_index, where), _array(features), _array(labels)
+    weights = None if edge_weight is None else _one_column(np.asarray(_array(edge_weight)))
+    count = len(labels) if features is None else np.shape(features)[0]
+    adjacency, notes = adjacency_from_edges(ends[0], ends[1], weights, count, where)
+    return build_graph(adjacency, features, labels, where=where, notes=[*options.pop("notes", ()), *notes], **options)
+
+
 def from_pyg(data: Any, *, name: str = "graph") -> Graph:
     """A graph from ``torch_geometric.data.Data`` with ``edge_index``, ``x`` (dense or sparse) and ``y``.
 
@@ -45,26 +60,23 @@ def from_pyg(data: Any, *, name: str = "graph") -> Graph:
     for key in ("edge_index", "y"):
         if data.get(key) is None:
             raise InputError(f"{where} has no {key!r}; it needs edge_index, x and y.")
-    edges = _edge_index(data.edge_index, where)
     used = {"edge_index", "x", "y", "class_names", "node_ids", "num_nodes", "edge_weight"}
     weights = data.get("edge_weight")
     if weights is None and getattr(data.get("edge_attr"), "ndim", 0) == 1:
         weights = data.edge_attr
         used.add("edge_attr")
-    adjacency, notes = adjacency_from_edges(
-        edges[0], edges[1], None if weights is None else _one_column(_array(weights)), int(data.num_nodes), where
-    )
     unused = sorted(str(key) for key in data.keys() if key not in used)  # noqa: SIM118
     masks = " (which nodes are trained on is drawn, masks play no part)" if any("mask" in key for key in unused) else ""
-    return build_graph(
-        adjacency,
-        _array(data.get("x")),
-        _array(data.y),
+    return from_edge_index(
+        data.edge_index,
+        data.get("x"),
+        data.y,
+        edge_weight=weights,
         class_names=data.get("class_names"),
         node_ids=data.get("node_ids"),
         name=name,
         where=where,
-        notes=[*_unused_note(where, unused, masks), *notes],
+        notes=_unused_note(where, unused, masks),
     )
 
 
@@ -82,9 +94,8 @@ def _edge_index(values: Any, where: str) -> np.ndarray:
 
 def _array(values: Any) -> Any:
     """A tensor as an array, or as a scipy matrix if it is sparse; anything else as it is."""
-    import torch
-
-    if not isinstance(values, torch.Tensor):
+    torch = sys.modules.get("torch")  # a caller that has a tensor has imported it
+    if torch is None or not isinstance(values, torch.Tensor):
         return values
     tensor = values.detach().cpu()
     tensor = tensor.float() if tensor.is_floating_point() else tensor  # numpy has no bfloat16
@@ -304,7 +315,7 @@ def _hint(value: object) -> str:
     if is_frame(value):
         return "from_frames(nodes, edges) makes one of the tables of nodes and edges"
     if sparse.issparse(value) or isinstance(value, np.ndarray):
-        return "from_scipy(adjacency, features, labels) makes one"
+        return "from_scipy(adjacency, features, labels) or from_edge_index(edge_index, features, labels) makes one"
     if isinstance(value, str | Path):
         return "load_dataset(name) reads one by its name or its path"
     return "from_frames, from_pyg, from_networkx, from_scipy and load_dataset make one"

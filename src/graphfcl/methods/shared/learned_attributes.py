@@ -33,13 +33,14 @@ def pack(value: Any, name: str, tensors: dict[str, torch.Tensor], where: str = "
     if isinstance(value, np.random.Generator):
         # A text: its numbers are too long for JSON readers of other languages.
         return {"kind": "generator", "state": json.dumps(value.bit_generator.state)}
-    if isinstance(value, tuple):
-        items = [pack(each, f"{name}.{place}", tensors, where) for place, each in enumerate(value)]
-        return {"kind": "tuple", "items": items}
-    if isinstance(value, dict) and all(isinstance(key, str) for key in value):
-        inner = {key: pack(each, f"{name}.{key}", tensors, where) for key, each in value.items()}
-        return {"kind": "dictionary", "items": inner}
-    return {"kind": "value", "value": _plain(value, where or name)}
+    where = where or name
+    if isinstance(value, tuple) or (isinstance(value, list) and not _is_plain(value)):
+        items = [pack(each, f"{name}.{place}", tensors, f"{where}[{place}]") for place, each in enumerate(value)]
+        return {"kind": type(value).__name__ if type(value) in (tuple, list) else "tuple", "items": items}
+    if isinstance(value, dict) and all(type(key) in (str, int) for key in value):
+        items = [pack(each, f"{name}.{key}", tensors, f"{where}[{key!r}]") for key, each in value.items()]
+        return {"kind": "dictionary", "keys": list(value), "items": items}
+    return {"kind": "value", "value": _plain(value, where)}
 
 
 def unpack(packed: dict[str, Any], name: str, tensors: dict[str, torch.Tensor], device: torch.device) -> Any:
@@ -55,10 +56,12 @@ def unpack(packed: dict[str, Any], name: str, tensors: dict[str, torch.Tensor], 
         random = np.random.default_rng()
         random.bit_generator.state = json.loads(packed["state"])
         return random
-    if kind == "tuple":
-        return tuple(unpack(each, f"{name}.{place}", tensors, device) for place, each in enumerate(packed["items"]))
+    if kind in ("tuple", "list"):
+        items = (unpack(each, f"{name}.{place}", tensors, device) for place, each in enumerate(packed["items"]))
+        return tuple(items) if kind == "tuple" else list(items)
     if kind == "dictionary":
-        return {key: unpack(each, f"{name}.{key}", tensors, device) for key, each in packed["items"].items()}
+        pairs = zip(packed["keys"], packed["items"], strict=True)
+        return {key: unpack(each, f"{name}.{key}", tensors, device) for key, each in pairs}
     return json.loads(json.dumps(packed["value"]))
 
 
@@ -87,17 +90,28 @@ def _is_learned(name: str) -> bool:
 
 def _plain(value: Any, where: str) -> Any:
     """A copy of what JSON holds and gives back as it was."""
+    if not _is_plain(value):
+        keep = (
+            "its state_dict()"
+            if hasattr(value, "state_dict")
+            else "tensors, arrays, numbers, texts, and lists, tuples and dictionaries of these, with texts or whole "
+            "numbers as keys,"
+        )
+        raise InputError(
+            f"{where} is a {type(value).__name__}, which a state cannot hold: keep {keep} in an attribute that ends "
+            "in _, or define state() and load_state()."
+        )
+    return json.loads(json.dumps(value))
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether JSON holds a value and gives it back as it was."""
     try:
         text = json.dumps(value)
         copy = json.loads(text)
     except (TypeError, ValueError):
-        text, copy = "", None
-    if json.dumps(copy) != text or type(copy) is not type(value) or _has_tuple(value):
-        raise InputError(
-            f"{where} is a {type(value).__name__}, which a state cannot hold: keep arrays, tensors, numbers, texts, "
-            "lists and dictionaries with text keys in attributes that end in _, or say state() and load_state()."
-        )
-    return copy
+        return False
+    return json.dumps(copy) == text and type(copy) is type(value) and not _has_tuple(value)
 
 
 def _has_tuple(value: Any) -> bool:
