@@ -315,3 +315,44 @@ def test_more_points_of_known_classes_come_to_all_points_at_once() -> None:
         torch.testing.assert_close(found.gram, gram, rtol=1e-12, atol=1e-12)
         torch.testing.assert_close(found.counts, torch.full((3,), 10.0, dtype=torch.float64))
     torch.testing.assert_close(sums.sums, whole.sums, rtol=1e-12, atol=1e-12)
+
+
+def test_an_explanation_adds_up_to_the_difference_of_scores() -> None:
+    """Blocks are exact; features and nodes around are their block but for the centre, recomputed here in 64 bits."""
+    stream = stream_of()
+    learner = fitted(stream.base)
+    learner.learn(stream.session(1))
+    visible = stream.evaluation_graph(1)
+    features = np.asarray(visible.loaded().features.todense(), dtype=np.float64)
+    features /= np.maximum(np.linalg.norm(features, axis=1), 1e-8)[:, None]
+    spread = visible.loaded().normalised.toarray().astype(np.float64)
+    basis, centres = learner.blocks.basis.double().numpy(), [each.double().numpy() for each in learner.blocks.centres]
+    weights = learner._head_now(learner.cache.inputs(visible))["weights"].double().numpy()
+    for node in visible.nodes[::57].tolist():
+        row = int(visible.rows(np.array([node]))[0])
+        scores = learner.scores(visible, np.array([node]))[0]
+        first, second = np.argsort(-scores)[:2]
+        found = learner.explain(visible, node, top=10_000)
+        assert found is not None
+        assert [column for column, _ in found.classes] == np.argsort(-scores).tolist()
+        assert sum(found.blocks.values()) == pytest.approx(scores[first] - scores[second], abs=1e-4)
+        direction = np.split(weights[:, first] - weights[:, second], 2)
+        hops = spread[row] @ spread
+        for block, rows, listed in (
+            ("own features", features[row] * np.eye(len(basis)), found.features),
+            ("features around", hops[:, None] * features, found.around),
+        ):
+            place = list(found.blocks).index(block)
+            raw = (rows @ basis).sum(axis=0)
+            length = np.linalg.norm(raw - centres[place])
+            assert found.blocks[block] == pytest.approx((raw - centres[place]) @ direction[place] / length, abs=2e-3)
+            adds = rows @ basis @ direction[place] / length
+            names = np.arange(len(basis)) if block == "own features" else visible.nodes
+            expected = {int(names[k]): adds[k] for k in np.flatnonzero(adds)}
+            assert dict(listed).keys() >= {name for name, value in expected.items() if abs(value) > 1e-9}
+            for name, value in listed:
+                assert value == pytest.approx(expected.get(name, 0.0), abs=1e-4)
+        near = np.setdiff1d(np.flatnonzero(spread[row]), [row])
+        assert {other: share for other, share, *_ in found.neighbours} == pytest.approx(
+            {int(visible.nodes[k]): spread[row, k] for k in near}
+        )

@@ -227,7 +227,7 @@ def _print_explanation(explanation: dict[str, Any]) -> None:
     say(f"What speaks for {first} (+) and for {second} (-):")
     for title, key in (("block", "blocks"), ("own feature", "features"), ("node around", "around")):
         print_table(
-            (title, "adds"), [(name, f"{value:+.2f}") for name, value in explanation[key].items()], numbers=("adds",)
+            (title, "adds"), [(name, f"{value:+.3g}") for name, value in explanation[key].items()], numbers=("adds",)
         )
     titles = ["neighbour", "share", f"its own probability of {first}"]
     near = [[n["node"], f"{n['share']:.3f}", f"{n['probability']:.3f}"] for n in explanation["neighbours"]]

@@ -86,15 +86,16 @@ NO_STORE = EncoderStore()
 
 @dataclass(frozen=True)
 class Explanation:
-    """Why a node got its class. All in units of the logit difference between the first and the second class, except
-    probabilities.
+    """Why a node got its class. All in units of the difference between the scores of the first and the second class,
+    except probabilities.
 
     classes: (column, probability) of the likeliest classes. before_smoothing: the probabilities of all columns by the
         node's own vector, without what neighbours look like.
     blocks: what each block adds. features: (column of the feature, what it adds) of the node's own features; none if
         columns were folded together. around: (node number, what it adds).
-    neighbours: (node number, share in the smoothing, its own probability of the first class, what the link to it adds
-        where links are listened to), direct neighbours.
+    neighbours: (node number, share in the smoothing or propagation, its own probability of the first class, what the
+        link to it adds where links are listened to), direct neighbours. None in place of the probability: that of the
+        model's answer for the neighbour.
     """
 
     classes: tuple[tuple[int, float], ...]
@@ -102,7 +103,7 @@ class Explanation:
     blocks: dict[str, float]
     features: tuple[tuple[int, float], ...]
     around: tuple[tuple[int, float], ...]
-    neighbours: tuple[tuple[int, float, float, float], ...]
+    neighbours: tuple[tuple[int, float, float | None, float], ...]
 
 
 class LastTables:

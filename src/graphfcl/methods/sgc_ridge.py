@@ -23,13 +23,19 @@ classes the first candidates are taken. a scales columns of f alone, so the sums
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
 import torch
 
+from graphfcl.graph.interfaces import VisibleNodes
 from graphfcl.methods.bases.closed_form_learner import Choice, ClosedFormLearner
 from graphfcl.methods.blocks import NodeTables
-from graphfcl.methods.learner import Tensors
+from graphfcl.methods.learner import Explanation, Tensors
 from graphfcl.methods.settings import CheckedSettings, Count, Positive, Weight
 from graphfcl.methods.shared.class_statistics import Parts, RidgeSums
+from graphfcl.methods.shared.surroundings import Surroundings, strongest
+from graphfcl.methods.shared.untrained_blocks import HOPS
+
+BLOCKS = ("own features", "features around")
 
 
 @dataclass(frozen=True)
@@ -71,6 +77,29 @@ class SgcRidge(ClosedFormLearner):
     def _head(self, statistics: RidgeSums, inputs: NodeTables, many: int, choice: Choice) -> Tensors:  # noqa: ARG002
         weights = statistics.solve(choice["penalty"], self.blocks.weighted(1.0, choice["hop_weight"]))
         return {"weights": weights.float()}
+
+    @torch.no_grad()
+    def explain(self, visible: VisibleNodes, node: int, top: int = 5) -> Explanation:
+        """f(v)·(W_a − W_b) of the two likeliest classes a and b, part by part: it is linear in every block of f."""
+        tables = self.cache.inputs(visible)
+        vector, head = self._rows(tables, np.array([node])), self._head_now(tables)
+        vectors = vector, vector * self.blocks.weighted(1.0, 0.0).half()
+        scores, own = (self._scores(each, head)[0] for each in vectors)
+        order = [column for column in scores.argsort(descending=True).tolist() if scores[column] > -torch.inf]
+        first, second = order[0], order[1] if len(order) > 1 else order[0]
+        direction = head["scales"] * (head["weights"][:, first] - head["weights"][:, second])
+        of_features, of_around = self.blocks.of_features(tables, node, direction)
+        inputs, rows = tables.near(np.array([node]), HOPS)
+        here = Surroundings(tables, inputs.visible, int(rows[0]))
+        linked = (pair for pair in strongest(here.numbers(here.near.indices), here.near.data, top + 1))
+        return Explanation(
+            classes=tuple((column, float(scores.softmax(dim=0)[column])) for column in order[: max(2, top)]),
+            before_smoothing=tuple(own.softmax(dim=0).tolist()),
+            blocks=dict(zip(BLOCKS, ((vector[0] * direction).view(2, -1).sum(dim=1)).tolist(), strict=True)),
+            features=here.features(of_features, top),
+            around=here.around(of_around, HOPS, top),
+            neighbours=tuple((other, share, None, 0.0) for other, share in linked if other != node)[:top],
+        )
 
     @staticmethod
     def answers(vectors: torch.Tensor, head: Tensors) -> torch.Tensor:

@@ -183,7 +183,7 @@ class AnsweringModel(LiveModel):
     def explain(self, node: Any, *, top: int = 5) -> dict[str, Any]:
         """Why a node got its class: competing classes, blocks, features and neighbours that decided.
 
-        Only some methods support it. Values are parts of the difference between the logits of the first and the second
+        Only some methods support it. Values are parts of the difference between the scores of the first and the second
         class.
         """
         if is_frame(node) or isinstance(node, list | tuple | set | np.ndarray):
@@ -310,6 +310,9 @@ def explain_node(state: ModelState, node: Any, top: int) -> dict[str, Any]:
     named = np.unique([numbers[0], *(other for other, *_ in (*explained.around, *explained.neighbours))])
     ids = dict(zip(named.tolist(), graph.ids_at(graph.visible.rows(named)).tolist(), strict=True))
     class_of_column = labels.class_of_column()
+    around = graph.visible.rows(np.array([other for other, *_ in explained.neighbours], dtype=np.int64))
+    answered = class_probabilities(labels, state.answering.answers_at(around))
+    first = int(class_of_column[explained.classes[0][0]])
     places = dict.fromkeys(int(class_of_column[column]) for column, _ in explained.classes)
     return {
         "node": ids[int(numbers[0])],
@@ -326,7 +329,14 @@ def explain_node(state: ModelState, node: Any, top: int) -> dict[str, Any]:
         "features": {graph.columns.name(column): value for column, value in explained.features},
         "around": {ids[other]: value for other, value in explained.around},
         "neighbours": [
-            {"node": ids[other], "share": share, "probability": probability, "adds": adds}
-            for other, share, probability, adds in explained.neighbours
+            {
+                "node": ids[other],
+                "share": share,
+                "probability": float(by_model) if probability is None else probability,
+                "adds": adds,
+            }
+            for (other, share, probability, adds), by_model in zip(
+                explained.neighbours, answered[:, first], strict=True
+            )
         ],
     }

@@ -60,3 +60,16 @@ def test_explain_and_predict_say_one_number() -> None:
         assert [each["probability"] for each in explained] == sorted(
             (each["probability"] for each in explained), reverse=True
         )
+
+
+def test_a_neighbour_has_the_probability_of_its_own_answer() -> None:
+    model = fitted("sgc-ridge").learn({"eight": members("class-08")[:5]})
+    for node in members("class-08")[5:40:7]:
+        found = model.explain(node, top=3)
+        first = found["classes"][0]["class"]
+        assert first == model.predict([node])[0]
+        assert len(found["features"]) == 3
+        for each in found["neighbours"]:
+            (expected,) = model.predict_proba([each["node"]])[:, model.classes_.index(first)]
+            assert each["probability"] == pytest.approx(expected)
+        assert json.dumps(found)

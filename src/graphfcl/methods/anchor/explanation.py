@@ -7,47 +7,26 @@ session 0 and ridge regression make of it, in log-probabilities, is added as one
 """
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 import torch
-from scipy import sparse
 
-from graphfcl.graph import VisibleGraph
 from graphfcl.methods.anchor.frame import joined
 from graphfcl.methods.anchor.rounds import Rounds, answers
 from graphfcl.methods.anchor.storage import AnchorKnowledge
-from graphfcl.methods.blocks import NodeTables
 from graphfcl.methods.learner import Explanation
+from graphfcl.methods.shared.surroundings import Surroundings
 
 BLOCKS = ("own features", "features around", "encoder", "head and ridge")
 
-Numbered = tuple[tuple[int, float], ...]
-
 
 @dataclass(frozen=True, eq=False)
-class Evidence:
-    """What an explanation is made of.
+class Evidence(Surroundings):
+    """What an explanation is made of. blocks: the three (1, k) blocks of the node."""
 
-    graph: one with the features X that holds at least the neighbourhood of the node. row: that of the node in it.
-    blocks: the three (1, k) blocks of the node.
-    """
-
-    tables: NodeTables
     rounds: Rounds
-    graph: VisibleGraph
-    row: int
     blocks: list[torch.Tensor]
     knowledge: AnchorKnowledge
-
-    @cached_property
-    def near(self) -> sparse.csr_array:
-        """The row of Â: the node and its neighbours."""
-        return self.graph.normalised[[self.row]]
-
-    def numbers(self, rows: np.ndarray) -> np.ndarray:
-        """Node numbers of rows of ``graph``."""
-        return self.tables.numbers(self.graph, rows)
 
     def table_rows(self, rows: np.ndarray) -> np.ndarray:
         """Rows of the tables for rows of ``graph``."""
@@ -82,23 +61,10 @@ class Evidence:
             classes=tuple((column, float(answer[column])) for column in order),
             before_smoothing=tuple(own[int(np.flatnonzero(self.near.indices == self.row)[0])].tolist()),
             blocks={name: float(value) for name, value in zip(BLOCKS, parts, strict=True)},
-            features=self._features(of_features, top),
-            around=self._around(of_around, top),
+            features=self.features(of_features, top),
+            around=self.around(of_around, self.knowledge.neighbourhood.hops, top),
             neighbours=self._neighbours(own[:, first].cpu().numpy(), first, second, top),
         )
-
-    def _features(self, weights: np.ndarray, top: int) -> Numbered:
-        if not self.tables.has_feature_columns:
-            return ()
-        one = sparse.csr_array(self.graph.features[[self.row]])
-        return _strongest(one.indices, one.data * weights[one.indices], top)
-
-    def _around(self, weights: np.ndarray, top: int) -> Numbered:
-        far = self.near
-        for _ in range(self.knowledge.neighbourhood.hops - 1):
-            far = far @ self.graph.normalised
-        adds = np.asarray(self.graph.features[far.indices] @ weights).ravel()
-        return _strongest(self.numbers(far.indices), far.data * adds, top)
 
     def _neighbours(
         self, own: np.ndarray, first: int, second: int, top: int
@@ -120,8 +86,3 @@ class Evidence:
         root = np.sqrt(np.maximum(self.graph.degrees[self.row] / mean, 1))
         posteriors = self.rounds.posteriors_at(self.table_rows(rows))
         return (weights / mean / root)[:, None] * (posteriors @ ratios.T).cpu().numpy()
-
-
-def _strongest(numbers: np.ndarray, values: np.ndarray, top: int) -> Numbered:
-    order = np.argsort(-np.abs(values), kind="stable")[:top]
-    return tuple((int(numbers[place]), float(values[place])) for place in order)

@@ -346,7 +346,7 @@ class Anchor(EncoderLearner):
         rounds = self._rounds(tables)
         near, rows = tables.near(np.array([node]), self.reach)
         blocks = self._blocks_at(near, rows)
-        return Evidence(tables, rounds, near.visible, int(rows[0]), blocks, self.knowledge).explain(top)
+        return Evidence(tables, near.visible, int(rows[0]), rounds, blocks, self.knowledge).explain(top)
 
     # State
 

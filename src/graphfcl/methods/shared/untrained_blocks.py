@@ -79,6 +79,18 @@ class UntrainedBlocks(Part):
         raw = (inputs.raw(rows) @ self.basis, around_rows(inputs.visible, rows, HOPS, self.basis))
         return torch.cat([_centred(block, centre) for block, centre in zip(raw, self.centres, strict=True)], dim=1)
 
+    @torch.no_grad()
+    def of_features(self, tables: NodeTables, node: int, direction: torch.Tensor) -> list[np.ndarray]:
+        """Two (d,) w: x·w of the features x of a node, and (ÂÂX)·w, are its blocks times a direction, up to a constant.
+
+        The constant of each block is that of the centre. direction: (2k,).
+        """
+        inputs, rows = tables.near(np.array([node]), HOPS)
+        raw = (inputs.raw(rows) @ self.basis, around_rows(inputs.visible, rows, HOPS, self.basis))
+        lengths = ((block - centre).norm().clamp(min=1e-8) for block, centre in zip(raw, self.centres, strict=True))
+        parts = zip(direction.float().chunk(2), lengths, strict=True)
+        return [(self.basis @ part / length).cpu().numpy() for part, length in parts]
+
     def weighted(self, own: float, around: float) -> torch.Tensor:
         """(2k,) 64 bits: the weights of both blocks, column by column."""
         weights = torch.tensor([own, around], dtype=torch.float64, device=self.basis.device)
