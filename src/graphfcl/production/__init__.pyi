@@ -1,5 +1,6 @@
 """The public names of ``graphfcl.production``: type checkers and the package itself read this list."""
 
+from graphfcl.production.changes.effects import Effect as Effect
 from graphfcl.production.changes.new_nodes import read_nodes as read_nodes
 from graphfcl.production.changes.refitting import Comparison as Comparison
 from graphfcl.production.changes.user_tables import (

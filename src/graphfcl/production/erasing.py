@@ -59,11 +59,7 @@ class Erased:
 
 def erase(versions: Versions, nodes: Sequence[Any], *, wait: float = 60.0, device: str = "cpu") -> Erased:
     """Erase nodes, given by their ids, from all versions of a folder."""
-    # A float goes by the one text that the history is searched for.
-    plain = [text_of(each) if isinstance(each, float) else each for each in listed(list_of_nodes(nodes))]
-    ids = list({normal(text_of(each)): each for each in plain}.values())
-    if not ids:
-        raise InputError("there is nothing to erase: give at least one node.")
+    ids = _different(nodes)
     versions.current()  # an error if there is none
     with versions.writing(wait) as finished:
         work = Erasing(versions, ids, device)
@@ -75,14 +71,31 @@ def erase(versions: Versions, nodes: Sequence[Any], *, wait: float = 60.0, devic
     return report
 
 
+def dry_erase(versions: Versions, nodes: Sequence[Any], *, device: str = "cpu") -> Erased:
+    """What :func:`erase` would report; nothing is written."""
+    work = Erasing(versions, _different(nodes), device, dry_run=True)
+    work.refuse_missing()
+    return work.rewritten()[1]
+
+
+def _different(nodes: Sequence[Any]) -> list[Any]:
+    """Ids of nodes, each once."""
+    # A float goes by the one text that the history is searched for.
+    plain = [text_of(each) if isinstance(each, float) else each for each in listed(list_of_nodes(nodes))]
+    ids = list({normal(text_of(each)): each for each in plain}.values())
+    if not ids:
+        raise InputError("there is nothing to erase: give at least one node.")
+    return ids
+
+
 class Erasing:
-    """An erasure. ids: of the nodes, each once.
+    """An erasure. ids: of the nodes, each once. dry_run: no part is written.
 
     in_graph: (ids,) whether a version has the node. scrubber: knows which ids a history named.
     """
 
-    def __init__(self, versions: Versions, ids: list[Any], device: str) -> None:
-        self._versions, self._ids, self._device = versions, ids, device
+    def __init__(self, versions: Versions, ids: list[Any], device: str, *, dry_run: bool = False) -> None:
+        self._versions, self._ids, self._device, self._dry_run = versions, ids, device, dry_run
         self._newest, self._there = versions.current(), versions.numbers()
         self.in_graph, self.scrubber = np.zeros(len(ids), dtype=bool), Scrubber(ids)
         self._labelled: dict[int, set[int]] = {}  # version that has some of the nodes → numbers of those with a label
@@ -147,9 +160,7 @@ class Erasing:
         """Write all versions without the nodes, and a new one on top, in one transaction."""
         versions, database = self._versions, self._versions.database
         with versions.transaction():
-            rewritten = [self._manifest(number) for number in reversed(self._there)]
-            changed = [new for new in reversed(rewritten) if new is not self._manifests[new["version"]]]
-            report = self._report([manifest["version"] for manifest in changed])
+            changed, report = self.rewritten()
             for manifest in (*changed, self._top(report)):
                 versions.put_manifest({key: value for key, value in manifest.items() if key != "sha256"})
             for number, changes in self._pruned.items():
@@ -157,6 +168,12 @@ class Erasing:
             database.put_document(ERASURE, 0, {"report": asdict(report)})
             database.keep_chunks(needed_chunks(versions, versions.numbers()))
         return report
+
+    def rewritten(self) -> tuple[list[Manifest], Erased]:
+        """The manifests that change, and the report; parts of versions are written."""
+        rewritten = [self._manifest(number) for number in reversed(self._there)]
+        changed = [new for new in reversed(rewritten) if new is not self._manifests[new["version"]]]
+        return changed, self._report([manifest["version"] for manifest in changed])
 
     def _without(self, number: int) -> tuple[dict[str, str], Entry] | None:
         """Parts of a version without the nodes, and the entry of their leaving; None if it has none of them."""
@@ -168,7 +185,8 @@ class Erasing:
             rows = model._node_index().rows_of_ids(self._ids)
             try:
                 model.remove_nodes(model._node_index().ids_at(rows[rows >= 0]).tolist())
-                parts = {name: self._versions.stored.write(source) for name, source in encode(model.parts()).items()}
+                sources = {} if self._dry_run else encode(model.parts())
+                parts = {name: self._versions.stored.write(source) for name, source in sources.items()}
             except (InputError, Damaged) as error:
                 raise InputError(
                     f"{self._versions.path}, version {number}: {str(error).rstrip('.')}; nothing was erased."

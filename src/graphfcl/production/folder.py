@@ -2,14 +2,16 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from graphfcl.errors import InputError
 from graphfcl.methods import SILENT, Progress
 from graphfcl.methods.progress import progress_of
 from graphfcl.production.classifier import GraphClassifier
-from graphfcl.production.graph.place import AS_BEFORE, FolderUse
+from graphfcl.production.graph.place import AS_BEFORE, FolderUse, work_folder
 from graphfcl.production.labels.history import Entry
 from graphfcl.production.model.fit_checkpoints import FitCheckpoints
 from graphfcl.production.model.pruning import Pruned, prune
@@ -18,6 +20,7 @@ from graphfcl.production.store.database import Busy
 
 if TYPE_CHECKING:
     from graphfcl.graph.interfaces import AnyGraph
+    from graphfcl.production.changes.effects import Effect
     from graphfcl.production.changes.refitting import Refit
     from graphfcl.production.erasing import Erased
     from graphfcl.production.model.card import ModelCard
@@ -100,6 +103,45 @@ class ModelFolder:
             if model.history.unsaved():
                 model.write_version(self._versions, write_cache=write_cache)
 
+    def dry_run(self, apply: Callable[[GraphClassifier], object], *, device: str = "cpu") -> "Effect":
+        """What a change of the newest version would do. Nothing is written, and no other process waits.
+
+        apply: makes the change on a copy of the model. Whatever refuses the change raises here, too.
+        """
+        from graphfcl.production.changes.effects import Effect
+
+        with self._traceless() as versions:
+            model = GraphClassifier.from_version(versions, device=device, whole=True)
+            before = model.snapshot()
+            if before.has_graph_folder:
+                stored = self.load(device=device)
+                before = stored if stored.has_answers else before
+            apply(model)
+            return Effect.of(before._current(), model._current(), model.history.unsaved())
+
+    def dry_rollback(self, version: int, *, device: str = "cpu") -> "Effect":
+        """What :meth:`rollback` would do."""
+        from graphfcl.production.changes.effects import Effect
+
+        with self._traceless() as versions:
+            change = versions.rollback_entry(versions.load(version))
+            before, after = (
+                GraphClassifier.from_version(versions, number, device=device, whole=True) for number in (None, version)
+            )
+            return Effect.of(before._current(), after._current(), [{"version": None, **change}])
+
+    @contextmanager
+    def _traceless(self) -> Iterator[Versions]:
+        """The versions, to compute with and to write nothing: a temporary work folder is used for a graph folder.
+
+        It lies in the work folder that the user named, or where the system keeps temporary files.
+        """
+        if work_folder(self.path) is None:
+            yield self._versions
+            return
+        with TemporaryDirectory(prefix="graphfcl-", dir=self._use.work) as work:
+            yield Versions(self.path, replace(self._use, work=Path(work)))
+
     def check_free(self) -> None:
         """Refuse a folder that holds a model, or that cannot be written, before anything is computed for it."""
         with suppress(_Free), self.creating():
@@ -169,16 +211,24 @@ class ModelFolder:
         with self.editing(wait, device=device, write_cache=False) as model, progress_of(progress) as watching:
             return model.refit(graph, anyway=anyway, progress=watching)
 
-    def prune(self, keep: int, *, wait: float = 60.0) -> Pruned:
-        """Remove all versions but the newest so many, and the chunks that none of these needs."""
-        return prune(self._versions, keep, wait)
+    def prune(self, keep: int, *, wait: float = 60.0, dry_run: bool = False) -> Pruned:
+        """Remove all versions but the newest so many, and the chunks that none of these needs.
 
-    def erase(self, nodes: Sequence[Any], *, wait: float = 60.0, device: str = "cpu") -> "Erased":
+        dry_run: only report what would be removed; nothing is written.
+        """
+        return prune(self._versions, keep, wait, dry_run=dry_run)
+
+    def erase(
+        self, nodes: Sequence[Any], *, wait: float = 60.0, device: str = "cpu", dry_run: bool = False
+    ) -> "Erased":
         """Remove nodes, their labels, features, edges and what was said of them from every version and from the cache.
 
         nodes: ids of nodes that some version has, or tells of. All or nothing; what says how much was removed also says
-        what the weights still remember.
+        what the weights still remember. dry_run: only report what would be removed; nothing is written.
         """
-        from graphfcl.production.erasing import erase
+        from graphfcl.production.erasing import dry_erase, erase
 
+        if dry_run:
+            with self._traceless() as versions:
+                return dry_erase(versions, nodes, device=device)
         return erase(self._versions, nodes, wait=wait, device=device)

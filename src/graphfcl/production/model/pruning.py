@@ -1,6 +1,6 @@
 """Removing old versions of a model, and the chunks that no version needs."""
 
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 
 from graphfcl.errors import InputError
@@ -20,14 +20,20 @@ class Pruned:
     freed: int
 
 
-def prune(versions: Versions, keep: int, wait: float) -> Pruned:
-    """Keep the newest ``keep`` versions; the changes of the others stay, without the accuracy of single classes."""
+def prune(versions: Versions, keep: int, wait: float, *, dry_run: bool = False) -> Pruned:
+    """Keep the newest ``keep`` versions; the changes of the others stay, without the accuracy of single classes.
+
+    dry_run: only say what would be removed.
+    """
     if whole_number(keep, "the number of versions to keep", 3) < 1:
         raise InputError(f"{keep} versions cannot be kept: keep at least 1.")
     versions.current()  # an error if there is none
-    with versions.writing(wait):
+    with nullcontext() if dry_run else versions.writing(wait):
         there, database = versions.numbers(), versions.database
         going, kept = there[:-keep], there[-keep:]
+        if dry_run:
+            spare = database.spare_chunks(needed_chunks(versions, kept))
+            return Pruned(tuple(going), tuple(kept), sum(spare.values()))
         with versions.transaction():
             needed = needed_chunks(versions, kept)
             for number in going:

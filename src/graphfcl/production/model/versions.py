@@ -302,13 +302,16 @@ class Versions:
         """The same for a caller that holds the lock. request: kept with the change."""
         old = self.load(version)
         old.verify()
-        accuracy = self.stored_history(old.manifest).last_accuracy()
-        optional = {"accuracy": accuracy or None, "request": request}
-        noted = {key: value for key, value in optional.items() if value is not None}
-        change: Entry = {"what": "rollback", "to": version, "when": now(), **noted}
+        change = {**self.rollback_entry(old), **({} if request is None else {"request": request})}
         old.parts.graph.write_place(self.path)
         with self.transaction():
-            return self.put_manifest({**self.on_top(old, accuracy), "changes": [change]})
+            return self.put_manifest({**self.on_top(old, change.get("accuracy")), "changes": [change]})
+
+    def rollback_entry(self, old: StoredVersion) -> Entry:
+        """What the history says of a rollback to a version."""
+        accuracy = self.stored_history(old.manifest).last_accuracy()
+        noted = {"accuracy": accuracy} if accuracy else {}
+        return {"what": "rollback", "to": old.version, "when": now(), **noted}
 
     def on_top(self, old: StoredVersion, accuracy: dict[str, Any] | None) -> Manifest:
         """The manifest of a version after the newest one that equals an old one, but for its changes."""

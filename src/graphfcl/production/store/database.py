@@ -199,11 +199,15 @@ class Database:
     def keep_chunks(self, names: set[str]) -> int:
         """Delete all chunks but these; how many bytes they had."""
         self._write("REINDEX")  # a damaged index could hide chunks
-        rows = self._query("SELECT rowid, sha256, length(data) FROM chunk")
-        going = [(row, size) for row, digest, size in rows if type(digest) is not bytes or digest.hex() not in names]
-        for row, _ in going:
+        going = self.spare_chunks(names)
+        for row in going:
             need(self._write("DELETE FROM chunk WHERE rowid = ?", row) == 1, "SQLite does not find a row that it lists")
-        return sum(size or 0 for _, size in going)
+        return sum(going.values())
+
+    def spare_chunks(self, names: set[str]) -> dict[int, int]:
+        """The rows of all chunks but these, and how many bytes each has."""
+        rows = self._query("SELECT rowid, sha256, length(data) FROM chunk")
+        return {row: size or 0 for row, digest, size in rows if type(digest) is not bytes or digest.hex() not in names}
 
     def _is_whole(self, digest: bytes) -> bool:
         """Whether a chunk that is there holds what its name says; it is read once."""

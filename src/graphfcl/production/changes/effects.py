@@ -1,0 +1,84 @@
+"""What a change does to a model: its entries, classes, accuracy, and the nodes whose predicted class changes."""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from graphfcl.graph.ids import ClassLabel
+from graphfcl.production.answers.answers import class_probabilities
+from graphfcl.production.labels.history import Entry
+from graphfcl.production.model.label_gain import SUMS
+from graphfcl.production.model.state import ModelState
+
+
+@dataclass(frozen=True)
+class Moves:
+    """So many nodes are predicted as another class than before."""
+
+    before: ClassLabel
+    after: ClassLabel
+    nodes: int
+
+
+@dataclass(frozen=True)
+class Effect:
+    """The difference between two states of a model.
+
+    version: that the first one has. changes: the entries of the history that lead to the second one. classes: of the
+    second one; new_classes, gone_classes: those that one of the two lacks. accuracy_before, accuracy_after: as the
+    history keeps it. nodes: that both have. moves: those whose predicted class changes, the most frequent change first.
+    """
+
+    version: int | None
+    changes: tuple[Entry, ...]
+    classes: tuple[ClassLabel, ...]
+    new_classes: tuple[ClassLabel, ...]
+    gone_classes: tuple[ClassLabel, ...]
+    accuracy_before: dict[str, Any]
+    accuracy_after: dict[str, Any]
+    nodes: int
+    moves: tuple[Moves, ...]
+
+    @classmethod
+    def of(cls, before: ModelState, after: ModelState, changes: list[Entry]) -> "Effect":
+        """The effect of changes that lead from one state to another."""
+        old, new = before.catalogue().labels, after.catalogue().labels
+        nodes, counted = 0, Counter[tuple[int, int]]()
+        for pairs in _predictions(before, after):
+            nodes += pairs.shape[1]
+            different, counts = np.unique(pairs, axis=1, return_counts=True)
+            counted.update(dict(zip(map(tuple, different.T.tolist()), counts.tolist(), strict=True)))
+        moves = [Moves(old[first], new[second], count) for (first, second), count in counted.most_common()]
+        return cls(
+            version=before.version,
+            changes=tuple(changes),
+            classes=new,
+            new_classes=tuple(name for name in new if name not in old),
+            gone_classes=tuple(name for name in old if name not in new),
+            accuracy_before=_accuracy(before),
+            accuracy_after=_accuracy(after),
+            nodes=nodes,
+            moves=tuple(each for each in moves if each.before != each.after),
+        )
+
+    @property
+    def nodes_changed(self) -> int:
+        """The number of nodes whose predicted class changes."""
+        return sum(each.nodes for each in self.moves)
+
+
+def _predictions(before: ModelState, after: ModelState) -> Iterator[np.ndarray]:
+    """(2, m) the predicted classes of nodes that both states have, as positions in the classes of each."""
+    names = before.names()
+    for ids, answers in after.in_blocks(None):
+        rows = names.rows_of_ids(ids)
+        new = class_probabilities(after.catalogue(), answers).argmax(axis=1)[rows >= 0]
+        answers = before.answering.answers_at(rows[rows >= 0])
+        yield np.stack([class_probabilities(before.catalogue(), answers).argmax(axis=1), new])
+
+
+def _accuracy(state: ModelState) -> dict[str, Any]:
+    return {key: value for key, value in state.accuracy().items() if key != SUMS}
