@@ -15,6 +15,7 @@ from graphfcl.datasets import (
 )
 from graphfcl.datasets.importing import import_graph as import_graph
 from graphfcl.errors import (
+    AccuracyLossError as AccuracyLossError,
     DivergenceError as DivergenceError,
     GraphfclWarning as GraphfclWarning,
     InputError as InputError,

@@ -41,8 +41,10 @@ def counted(number: int, one: str) -> str:
 class GraphfclError(Exception):
     """Base of the errors below; the command line prints the message without a traceback.
 
-    A message may hold a user's ids and names: control characters in it are escaped.
+    A message may hold a user's ids and names: control characters in it are escaped. exit_code: of the command line.
     """
+
+    exit_code = 1
 
     def __init__(self, message: object = "") -> None:
         super().__init__(printable(str(message)))
@@ -53,6 +55,14 @@ class InputError(GraphfclError, ValueError):
 
     The message is one sentence that says what is wrong, where, and how to fix it.
     """
+
+    exit_code = 2
+
+
+class AccuracyLossError(GraphfclError):
+    """A change that would cost known classes more accuracy than is allowed (exit code 3); the model is unchanged."""
+
+    exit_code = 3
 
 
 class DivergenceError(GraphfclError):

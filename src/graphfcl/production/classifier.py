@@ -28,6 +28,7 @@ from graphfcl.production.model.state import AnsweringLearner, ModelState
 from graphfcl.production.model.versions import Versions
 
 if TYPE_CHECKING:  # predictions do not import what only a change needs
+    from graphfcl.production.changes.guards import NewClasses
     from graphfcl.production.changes.refitting import Refit
     from graphfcl.production.labelling.groups import Group
     from graphfcl.production.model.fit_checkpoints import FitCheckpoints
@@ -202,12 +203,13 @@ class GraphClassifier(AnsweringModel):
         by: str = "",
         when: str | datetime.date = "",
         on_conflict: str = "refuse",
+        new_classes: "NewClasses" = True,
     ) -> "GraphClassifier":
         """Learn classes from labelled nodes: ``{"class name": [node ids]}``; a known class gets more supports.
 
         supports: such a mapping, or a DataFrame with the columns ``node`` and ``class``, or those of the tables of the
         fit; its columns ``by``, ``when`` and those that the fit did not have are kept with the labels. by, when: who
-        gave the labels and when, kept with them. on_conflict: see :meth:`learn_listed`.
+        gave the labels and when, kept with them. on_conflict, new_classes: see :meth:`learn_listed`.
         """
         if is_frame(supports):
             from graphfcl.production.changes.user_tables import read_supports
@@ -219,23 +221,34 @@ class GraphClassifier(AnsweringModel):
 
             statement = Statement.of(by, when, {}, "the supports")
             listed = supports_of(supports, statement, self._current().parts.label_store)
-        return self.learn_listed(listed, on_conflict=on_conflict)
+        return self.learn_listed(listed, on_conflict=on_conflict, new_classes=new_classes)
 
-    def learn_listed(self, supports: Sequence[Support], *, on_conflict: str = "refuse") -> "GraphClassifier":
+    def learn_listed(
+        self, supports: Sequence[Support], *, on_conflict: str = "refuse", new_classes: "NewClasses" = True
+    ) -> "GraphClassifier":
         """Learn from a list of supports, each with its place in a table and who gave it.
 
         on_conflict: if a node has another label, ``refuse`` all supports, ``keep`` the label it has, or ``replace`` it.
         A label that another person gives again is stored once, with both names.
+        new_classes: which classes may be new. True: any whose name differs from all known ones by more than case, white
+        space and accents; others are refused. A list: the classes in it, whatever they look like, and no other. False:
+        none.
         """
         with self._change() as draft:
-            draft.learn(supports, on_conflict)
+            draft.learn(supports, on_conflict, new_classes)
         return self
 
-    def name_group(self, group: "Group", name: ClassLabel, *, by: str = "") -> "GraphClassifier":
-        """Teach a group that :meth:`groups` found as a class, with ``shot`` typical, diverse members as supports."""
+    def name_group(
+        self, group: "Group", name: ClassLabel, *, by: str = "", new_classes: "NewClasses" = True
+    ) -> "GraphClassifier":
+        """Teach a group that :meth:`groups` found as a class, with ``shot`` typical, diverse members as supports.
+
+        new_classes: see :meth:`learn_listed`.
+        """
         from graphfcl.production.labelling.groups import supports_of_group
 
-        return self.learn({name: supports_of_group(self._current(), group, self.shot)}, by=by)
+        supports = {name: supports_of_group(self._current(), group, self.shot)}
+        return self.learn(supports, by=by, new_classes=new_classes)
 
     def unlearn(self, nodes: Sequence[Any]) -> "GraphClassifier":
         """Take back the labels of some nodes; a class that loses its last one is retired."""

@@ -2,13 +2,14 @@
 
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, StrictStr
 
 from graphfcl.graph.ids import CLASS_NAME, NODE_ID
 
 Whole = Annotated[StrictInt, Field(ge=-(2**63), lt=2**63)]
 Id = Annotated[StrictStr, Field(max_length=NODE_ID.longest)] | Whole
 ClassName = Annotated[StrictStr, Field(min_length=1, max_length=CLASS_NAME.longest)] | Whole
+NewClasses = StrictBool | list[ClassName]
 By = Annotated[StrictStr, Field(max_length=200)]
 LARGEST = 1e15  # squares of larger numbers overflow 32-bit floats
 Finite = Annotated[float, Field(allow_inf_nan=False, ge=-LARGEST, le=LARGEST)]
@@ -34,12 +35,17 @@ class Label(Body):
 
 
 class Labels(Body):
-    """Labels to learn. again: teach a retired, renamed or merged class as a new class of its own."""
+    """Labels to learn. again: teach a retired, renamed or merged class as a new class of its own.
+
+    new_classes: true: any class may be new whose name does not look like a known one. A list: only the classes in it,
+    whatever they look like. false: none.
+    """
 
     labels: list[Label] = Field(min_length=1)
     by: By = ""
     on_conflict: StrictStr = "refuse"
     again: bool = False
+    new_classes: NewClasses = True
 
 
 class NewName(Body):
@@ -55,13 +61,14 @@ class Into(Body):
 
 
 class GroupName(Body):
-    """The class name for a group. version, count: of the list that contains the group."""
+    """The class name for a group. version, count: of the list that contains the group. new_classes: as of labels."""
 
     name: ClassName
     by: By = ""
     version: StrictInt
     count: int = Field(5, ge=1, le=20)
     again: bool = False
+    new_classes: NewClasses = True
 
 
 class NewNodes(Body):

@@ -77,7 +77,7 @@ def _label_routes(routes: APIRouter, service: Service) -> None:
                 Support(label.id, str(label.name), f"label {place}", statement)
                 for place, label in enumerate(body.labels, 1)
             ]
-            model.learn_listed(supports, on_conflict=body.on_conflict)
+            model.learn_listed(supports, on_conflict=body.on_conflict, new_classes=body.new_classes)
 
         return await service.change(change, apply)
 
@@ -104,7 +104,7 @@ def _label_routes(routes: APIRouter, service: Service) -> None:
             if number not in groups:
                 raise Problem(404, f"version {snapshot.version} has no group {number}: /v1/groups lists them.")
             _refuse_names(snapshot, [body.name], again=body.again)
-            model.name_group(groups[number], body.name, by=body.by)
+            model.name_group(groups[number], body.name, by=body.by, new_classes=body.new_classes)
 
         return await service.change(change, apply)
 

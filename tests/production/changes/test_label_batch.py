@@ -51,19 +51,6 @@ def test_who_and_when_are_kept_with_a_label(model: GraphClassifier, tmp_path: Pa
     assert kept.label_store_.statements.keys() == set(kept.graph_.numbers_of(EIGHT[1:3]).tolist())
 
 
-def test_a_new_class_that_differs_from_another_by_case_only_is_named(model: GraphClassifier) -> None:
-    model.learn({"eight": EIGHT[:2]})
-    assert change_notes(model.history[-1]) == []
-    model.learn({"\u00c9ight": EIGHT[2:4]})
-    note = (
-        "'eight' and '\u00c9ight' differ only by case, accents or spaces and are different classes: `merge` makes one "
-        "of two."
-    )
-    assert change_notes(model.history[-1]) == [note]
-    model.learn({"eight": EIGHT[4:5]})
-    assert change_notes(model.history[-1]) == []
-
-
 def test_two_who_agree_give_one_label(model: GraphClassifier) -> None:
     once = copy_of(model).learn({"eight": EIGHT[:5]})
     model.learn_listed(

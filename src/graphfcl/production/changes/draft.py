@@ -8,10 +8,10 @@ import numpy as np
 
 from graphfcl.errors import InputError, quoted
 from graphfcl.graph.ids import listed, normal
-from graphfcl.graph.labels import alike_names
 from graphfcl.methods import SILENT, Learner, Progress
 from graphfcl.production.answers.answers import ModelAnswers
 from graphfcl.production.changes.graph_changes import GraphChange
+from graphfcl.production.changes.guards import LossGuard, NewClasses
 from graphfcl.production.labels.history import Entry, History, new_entry
 from graphfcl.production.labels.label_store import LabelRole, LabelStore, Support
 from graphfcl.production.model.calibrating import compute_answers, regression_warning
@@ -26,14 +26,20 @@ class Draft:
     """What a model will consist of: graph and labels, which a change replaces, and a copy of the learner.
 
     before: the state that the change starts from. learner: that of a new model; otherwise the learner of ``before`` is
-    copied when it is first changed.
+    copied when it is first changed. guard: refuses a change that costs too much accuracy.
     """
 
-    def __init__(self, before: ModelState, configuration: Configuration, learner: Learner | None = None) -> None:
+    def __init__(
+        self,
+        before: ModelState,
+        configuration: Configuration,
+        learner: Learner | None = None,
+        guard: LossGuard | None = None,
+    ) -> None:
         parts = before.parts.read()
         self.graph, self.labels, self.calibration = parts.graph, parts.label_store, parts.calibration
         self.entries: list[Entry] = []
-        self.before, self.configuration, self._learner = before, configuration, learner
+        self.before, self.configuration, self._learner, self._guard = before, configuration, learner, guard
         self._answers: ModelAnswers | None = None
 
     @property
@@ -60,11 +66,11 @@ class Draft:
 
     # Labels and classes
 
-    def learn(self, supports: Sequence[Support], on_conflict: str) -> None:
+    def learn(self, supports: Sequence[Support], on_conflict: str, new_classes: NewClasses) -> None:
         """Learn from supports; if no label is new, only the history grows."""
         from graphfcl.production.changes.label_batch import make_batch  # a fit does not need it
 
-        batch = make_batch(supports, self.graph, self.labels, on_conflict)
+        batch = make_batch(supports, self.graph, self.labels, on_conflict, new_classes)
         change: Entry = {"what": "learn", "new": [], **batch.as_json(self.labels)}
         if not batch.learned:
             self.labels = self.labels.with_statements(batch.statements)
@@ -76,8 +82,7 @@ class Draft:
             lambda learner: batch.teach(learner, self.labels, self.graph.visible, len(self.history))
         )
         change["new"] = [self.labels.label(name) for name in new]
-        alike = [group for group in alike_names(self.labels.classes) if set(new).intersection(group)]
-        self.finalise({**change, "alike": alike} if alike else change)
+        self.finalise(change)
 
     def unlearn(self, nodes: Sequence[Any]) -> None:
         """Remove the labels of some nodes; a class that loses its last one is retired."""
@@ -170,15 +175,18 @@ class Draft:
     def finalise(self, change: Entry, *, at_once: bool = False, warn: bool = True, progress: Progress = SILENT) -> None:
         """Compute scores, calibration and accuracy, and add an entry to the history.
 
-        Where scores take passes over a graph folder, they are computed later, unless ``at_once``. warn: if classes lost
-        more than ``max_loss``.
+        Where scores take passes over a graph folder, they are computed later, unless ``at_once`` or there is a guard.
+        warn: if classes lost more than ``max_loss``.
         """
         self.calibration = replace(self.calibration, stale=True)
         entry = self._entry(change)
-        if at_once or not self.graph.passes:
+        if at_once or self._guard or not self.graph.passes:
+            progress = self._guard.progress if self._guard else progress
             answers = self.using(lambda learner: compute_answers(self._parts(learner), progress))
             self._answers, self.calibration = answers, answers.calibration
             assert answers.accuracy is not None
+            if self._guard:
+                self._guard.check(answers.accuracy)
             entry["accuracy"] = self._with_sums(entry["what"], answers.accuracy)
             warning = regression_warning(self.history, answers.accuracy, self.configuration.max_loss)
             if warn and warning:

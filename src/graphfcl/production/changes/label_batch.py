@@ -10,6 +10,7 @@ from graphfcl.errors import InputError, quoted, shown
 from graphfcl.graph import VisibleNodes
 from graphfcl.graph.ids import ClassLabel, list_of_nodes
 from graphfcl.methods import Learner
+from graphfcl.production.changes.guards import NewClasses, refuse_new_classes
 from graphfcl.production.graph import ModelGraph
 from graphfcl.production.labels.label_store import LabelStore, Statement, Statements, Support, people
 from graphfcl.stream import Session
@@ -134,10 +135,17 @@ def supports_of(classes: Mapping[Any, Sequence[Any]], statement: Statement, labe
     ]
 
 
-def make_batch(supports: Sequence[Support], graph: ModelGraph, labels: LabelStore, on_conflict: str) -> LabelBatch:
+def make_batch(
+    supports: Sequence[Support],
+    graph: ModelGraph,
+    labels: LabelStore,
+    on_conflict: str,
+    new_classes: NewClasses = True,
+) -> LabelBatch:
     """Compare supports with the labels of a model; all are refused if one is wrong, and each wrong one is named.
 
     on_conflict: if a node has another label, ``refuse`` all supports, ``keep`` the label it has, or ``replace`` it.
+    new_classes: see :func:`refuse_new_classes`.
     """
     if on_conflict not in ON_CONFLICT:
         raise InputError(f"a conflict is settled by {', '.join(ON_CONFLICT)}, not by {on_conflict!r}: choose one.")
@@ -164,6 +172,10 @@ def make_batch(supports: Sequence[Support], graph: ModelGraph, labels: LabelStor
     _refuse(wrong, conflicts if on_conflict == "refuse" else [])
     if on_conflict == "keep":
         replaced = []
+    places: dict[str, str] = {}
+    for each in (*learned, *replaced):
+        places.setdefault(each.name, each.place)
+    refuse_new_classes(places, labels, new_classes)
     return LabelBatch((*learned, *replaced), tuple(confirmed), tuple(replaced), tuple(conflicts), tuple(unchanged))
 
 

@@ -17,7 +17,8 @@ from graphfcl.errors import InputError
 from graphfcl.graph.ids import list_of_nodes
 from graphfcl.graph.tables.columns import ReadColumns
 from graphfcl.graph.tables.frames import is_frame
-from graphfcl.methods import Learner, Progress, find_method
+from graphfcl.methods import SILENT, Learner, Progress, find_method
+from graphfcl.methods.progress import progress_of
 from graphfcl.production.answers.calibration import Calibration
 from graphfcl.production.labels.history import History
 from graphfcl.production.labels.label_store import LabelStore
@@ -52,6 +53,7 @@ class LiveModel:
         self._state, self._versions = state, versions
         self._changing = threading.Lock()  # held from the start of a change to its end
         self._swapping = threading.Lock()  # held while the state is exchanged
+        self._guards = threading.local()  # its ``current`` is the guard of the changes of a thread
 
     # State
 
@@ -152,11 +154,29 @@ class LiveModel:
         from graphfcl.production.changes.draft import Draft
 
         with self._changing:
-            draft = Draft(self._current(), self.configuration)
+            draft = Draft(self._current(), self.configuration, guard=getattr(self._guards, "current", None))
             yield draft
             if draft.entries:
                 with self._swapping:
                     self._state = draft.finished(self._current())
+
+    @contextmanager
+    def guarded(self, max_loss: float, *, progress: bool | Progress = SILENT) -> Iterator[None]:
+        """Refuse changes of this thread that cost the classes known now more balanced accuracy than ``max_loss``.
+
+        max_loss: a share, such as 0.02, for all changes inside together. A change that costs more raises
+        :class:`AccuracyLossError` and is not made. Accuracy is that of the history: recalls on validation nodes, and of
+        learned classes on supports that are left out. The scores of a model on a graph folder are computed at once.
+        """
+        from graphfcl.production.changes.guards import LossGuard
+
+        outer = getattr(self._guards, "current", None)
+        with progress_of(progress) as watching:
+            self._guards.current = LossGuard.of(max_loss, self._current().accuracy(watching), watching)
+            try:
+                yield
+            finally:
+                self._guards.current = outer
 
     def _begin(self, parts: ModelParts, change: dict[str, Any], progress: Progress) -> None:
         """Be a new model of these parts; the caller holds the lock of changes."""
@@ -194,7 +214,7 @@ class LiveModel:
 
     def _plain(self) -> dict[str, Any]:
         """All attributes but the state, the locks and the folder."""
-        apart = ("_state", "_changing", "_swapping", "_versions")
+        apart = ("_state", "_changing", "_swapping", "_guards", "_versions")
         return {name: value for name, value in vars(self).items() if name not in apart}
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from graphfcl.errors import InputError, counted, quoted
+from graphfcl.errors import InputError, counted
 
 PLAIN = {
     "rename": "rename {from} to {to}",
@@ -164,12 +164,6 @@ def change_notes(entry: Entry) -> list[str]:
     notes = []
     if isinstance(same, list) and same:
         notes.append(f"{counted(len(same), 'node')} had this label already ({_some(same)}): nothing changed for them.")
-    alike = entry.get("alike")
-    if isinstance(alike, list) and alike and isinstance(alike[0], list):
-        names = ", ".join(" and ".join(quoted(name) for name in group) for group in alike)
-        notes.append(
-            f"{names} differ only by case, accents or spaces and are different classes: `merge` makes one of two."
-        )
     if entry["what"] == "grow" and isinstance(words, int) and isinstance(unknown, int) and unknown:
         notes.append(
             f"{unknown:,} of {words:,} words of the new nodes are outside the vocabulary of the fit and passed over: "

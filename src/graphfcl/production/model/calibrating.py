@@ -1,11 +1,11 @@
 """What follows every change of a model: scores of all nodes, calibration and accuracy."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from graphfcl.errors import InputError
+from graphfcl.errors import InputError, counted, quoted
 from graphfcl.graph import VisibleNodes
 from graphfcl.methods import SILENT, Learner, Progress
 from graphfcl.methods.blocks.interface import some_of_each_class
@@ -20,6 +20,7 @@ from graphfcl.production.model.parts import ModelParts
 from graphfcl.production.model.stored_version import StoredVersion
 from graphfcl.runtime.arrays import rank_in_run
 
+WORST = 3  # classes that a loss names
 FOLDS = 10  # of leave-one-out; a class with more supports leaves out several at a time
 MOST_QUERIES = 2000  # validation nodes per class on a graph of more than ``MANY_NODES``
 
@@ -163,17 +164,41 @@ def _mean(recalls: dict[str, float]) -> float | None:
 def regression_warning(history: History, accuracy: dict[str, Any], max_loss: float) -> str | None:
     """A warning if the classes measured before lost more than ``max_loss`` of their mean recall."""
     measured = history.last_accuracy()
-    if not measured:
-        return None
-    before, after = measured["classes"], accuracy["classes"]
-    both = [name for name in before if name in after]
-    if not both:
-        return None
-    old, new = (float(np.mean([recalls[name] for name in both])) for recalls in (before, after))
-    if old - new <= max_loss:
-        return None
-    worst = max(both, key=lambda name: before[name] - after[name])
-    return (
-        f"the {len(both)} classes known before lost {100 * (old - new):.1f} points of balanced accuracy "
-        f"({100 * old:.1f} to {100 * new:.1f}), most of all {worst!r}"
-    )
+    loss = loss_of(measured, accuracy) if measured else None
+    return str(loss) if loss and loss.share > max_loss else None
+
+
+@dataclass(frozen=True)
+class Loss:
+    """What classes that were measured before and after lost. before, after: their recalls by name."""
+
+    before: dict[str, float]
+    after: dict[str, float]
+
+    @property
+    def share(self) -> float:
+        """The difference of the mean recalls."""
+        old, new = self._means()
+        return old - new
+
+    def _means(self) -> tuple[float, float]:
+        return float(np.mean([*self.before.values()])), float(np.mean([*self.after.values()]))
+
+    def __str__(self) -> str:
+        (old, new), (first, *others) = (
+            self._means(),
+            sorted(self.before, key=lambda name: self.after[name] - self.before[name]),
+        )
+        lost = [first, *(name for name in others[: WORST - 1] if self.after[name] < self.before[name])]
+        worst = [f"{quoted(name)} ({100 * self.before[name]:.1f} to {100 * self.after[name]:.1f})" for name in lost]
+        return (
+            f"the {counted(len(self.before), 'class')} known before lost {100 * (old - new):.1f} points of balanced "
+            f"accuracy ({100 * old:.1f} to {100 * new:.1f}), most of all {', '.join(worst)}"
+        )
+
+
+def loss_of(before: dict[str, Any], after: dict[str, Any]) -> Loss | None:
+    """The loss between two accuracies of the history; None if they have no class in common."""
+    old, new = before["classes"], after["classes"]
+    both = [name for name in old if name in new]
+    return Loss(*({name: recalls[name] for name in both} for recalls in (old, new))) if both else None

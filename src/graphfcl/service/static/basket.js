@@ -1,7 +1,8 @@
 /** The basket: nodes of one new class are collected, and a meter says whether they differ enough to teach it. */
 
 import { ask, ServiceError } from "./api.js";
-import { teach } from "./decisions.js";
+import { pendingNames, teach } from "./decisions.js";
+import { meansNew } from "./dialogs.js";
 import { button, byId, counted, element, fill, nodeButton } from "./dom.js";
 import { classNames, on } from "./state.js";
 import { caution, say } from "./status.js";
@@ -56,6 +57,7 @@ async function teachBasket() {
     byId("basket-name").focus();
     return;
   }
+  if (!(await meansNew(name, [...classNames(), ...pendingNames()]))) return;
   const taught = nodes;
   empty();
   const fresh = !classNames().includes(name);

@@ -82,6 +82,14 @@ export function askName(title, { label = "Name", value = "", hint = null, choice
   });
 }
 
+/** Whether a new class is meant although its name may look like one of `names`; asks if it does. */
+export async function meansNew(name, names) {
+  const bare = (text) => text.normalize("NFKD").replace(/[\p{M}\s]/gu, "").toLowerCase();
+  const alike = names.find((each) => each !== name && bare(each) === bare(name));
+  if (alike === undefined || names.includes(name)) return true;
+  return confirmed("A new class?", `There is a class “${alike}”. “${name}” would be another one.`, "Teach a new class");
+}
+
 /** Asks for the token and for the name that labels are signed with; resolves to true if something was entered. */
 export async function askToken(reason) {
   const answer = await open("Token", (close) => {

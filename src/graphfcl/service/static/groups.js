@@ -2,8 +2,9 @@
 
 import { currentVersion, path, read, ServiceError } from "./api.js";
 import { change } from "./changes.js";
+import { meansNew } from "./dialogs.js";
 import { asSentence, bar, byId, counted, element, fill, nodeButton, percent, sentence } from "./dom.js";
-import { on } from "./state.js";
+import { classNames, on } from "./state.js";
 import { signature } from "./token.js";
 
 const PATIENCE = 2000; // milliseconds between questions while groups are computed
@@ -114,6 +115,7 @@ function namedShare(entry) {
 }
 
 async function name(group, className, version) {
-  const body = { name: className, by: signature(), version };
+  if (!(await meansNew(className, classNames()))) return;
+  const body = { name: className, by: signature(), version, new_classes: [className] };
   await change("POST", path("groups", group.number, "name"), body, (_, seconds) => `The model learned “${className}” in ${seconds}.`);
 }

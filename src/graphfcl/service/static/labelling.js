@@ -4,7 +4,7 @@ import { button, byId, element, fill } from "./dom.js";
 import { chooseClass } from "./class_choice.js";
 import { classOfKey, givenKeys, giveKeys, KEYS } from "./class_keys.js";
 import { pendingLabel, pendingNames, teach, usedNames } from "./decisions.js";
-import { askName } from "./dialogs.js";
+import { askName, meansNew } from "./dialogs.js";
 import { classNames, on, loadedCard, state } from "./state.js";
 import { say } from "./status.js";
 
@@ -106,7 +106,9 @@ export async function newClass() {
       ["collect", "Collect more first"],
     ],
   });
-  if (entered === null || loadedCard()?.id !== id) return;
+  if (entered === null) return;
+  if (entered.action === "teach" && !(await meansNew(entered.name, allNames()))) return;
+  if (loadedCard()?.id !== id) return;
   if (entered.action === "collect") wiring.collect(id, entered.name);
   else answer(entered.name, !classNames().includes(entered.name));
 }

@@ -1,0 +1,87 @@
+"""Guards of a change: which classes it may start, and how much accuracy it may cost."""
+
+import shlex
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any
+
+from graphfcl.errors import AccuracyLossError, InputError, did_you_mean, quoted, shown
+from graphfcl.graph.ids import ClassLabel, normal
+from graphfcl.graph.labels import bare_name
+from graphfcl.methods import Progress
+from graphfcl.production.labels.label_store import LabelStore
+from graphfcl.production.model.calibrating import loss_of
+from graphfcl.production.model.parts import list_of_names
+
+NewClasses = bool | Iterable[ClassLabel]
+LISTED = 20  # classes that a message names
+
+
+def refuse_new_classes(places: Mapping[str, str], labels: LabelStore, new_classes: NewClasses) -> None:
+    """Refuse classes that a model does not have and may not learn.
+
+    places: the cleaned name of each class that is to be learned, and where it is written, for messages.
+    new_classes: True allows every name that does not look like a known class, from which it would differ only by case,
+    white space or accents. A list allows the classes in it, whatever they look like, and no other; False is an empty
+    list.
+    """
+    new = [name for name in places if name not in labels.names]
+    listed = () if isinstance(new_classes, bool) else list_of_names(new_classes, "the new classes")
+    allowed = {labels.find(name) or normal(labels.text(name)) for name in listed}
+    known = {bare_name(name): name for name in reversed(labels.classes)}
+    wrong = {}
+    for name in new:
+        alike = known.setdefault(bare_name(name), name)
+        if name not in allowed and (alike != name or new_classes is not True):
+            wrong[name] = alike
+    if not wrong:
+        return
+    faults = [f"{places[name]}: {_fault(name, alike, labels)}" for name, alike in [*wrong.items()][:LISTED]]
+    more = [f"and {len(wrong) - LISTED} more"] if len(wrong) > LISTED else []
+    name, alike = next(iter(wrong.items()))
+    fix = f"write {quoted(alike)}" if len(wrong) == 1 and name != alike else "write a known one"
+    flags = shlex.join(word for name in new for word in ("--new-class", name))
+    raise InputError(
+        f"{'; '.join([*faults, *more])}: {fix}, or allow {'it' if len(new) == 1 else 'all new ones'} with {flags} "
+        "(new_classes in Python and HTTP); nothing was learned."
+    )
+
+
+def _fault(name: str, alike: str, labels: LabelStore) -> str:
+    if alike != name:
+        return (
+            f"{quoted(name)} is a new class, but {quoted(alike)} is {'known' if alike in labels.names else 'new too'}"
+        )
+    hint = did_you_mean(name, labels.classes, "")
+    return f"{quoted(name)} is a new class{hint and f' ({hint})'}"
+
+
+@dataclass(frozen=True)
+class LossGuard:
+    """How much balanced accuracy changes may cost. before: the accuracy that they start from."""
+
+    max_loss: float
+    before: dict[str, Any]
+    progress: Progress
+
+    @classmethod
+    def of(cls, max_loss: Any, before: dict[str, Any], progress: Progress) -> "LossGuard":
+        """A guard; refused if there is nothing to measure."""
+        if isinstance(max_loss, bool) or not isinstance(max_loss, Real) or not 0 <= float(max_loss) <= 1:
+            raise InputError(f"max_loss is {shown(max_loss)}: give a share of accuracy from 0 to 1, such as 0.02.")
+        if not before["classes"]:
+            raise InputError(
+                "no class of the model has a validation node, so that a loss of accuracy cannot be measured: leave "
+                "--max-loss (max_loss in Python) out; nothing was changed."
+            )
+        return cls(float(max_loss), before, progress)
+
+    def check(self, after: dict[str, Any]) -> None:
+        """Refuse a change that led to this accuracy if it costs more."""
+        loss = loss_of(self.before, after)
+        if loss is None or loss.share > self.max_loss:
+            why = str(loss or "none of the classes known before has a validation node any more")
+            raise AccuracyLossError(
+                f"{why}: --max-loss (max_loss in Python) allows {100 * self.max_loss:.1f} points; nothing was changed."
+            )
