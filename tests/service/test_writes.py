@@ -265,3 +265,17 @@ def test_a_damaged_folder(server: Client, folder: Path, free: list[str], harm: s
         moved.rename(folder)
         assert server.teach("x", free[:1]).json["version"] == 2
         assert server.get("/readyz").status == 200
+
+
+def test_a_class_that_looks_like_a_known_one_is_learned_if_it_is_meant(server: Client, free: list[str]) -> None:
+    labels = [{"id": free[0], "class": "Class-00"}]
+    refused = server.send("POST", "/v1/labels", {"labels": labels})
+    assert refused.status == 422
+    assert "'Class-00' is a new class, but 'class-00' is known" in refused.json["detail"]
+    for new_classes in (False, [], ["other"]):
+        none = {"labels": [{"id": free[1], "class": "other one"}], "new_classes": new_classes}
+        assert "'other one' is a new class" in server.send("POST", "/v1/labels", none).json["detail"]
+    assert server.send("POST", "/v1/labels", {"labels": labels, "new_classes": "Class-00"}).status == 422
+    assert server.get("/v1/model").json["version"] == 1
+    done = server.send("POST", "/v1/labels", {"labels": labels, "new_classes": ["Class-00"]})
+    assert done.json["new_classes"] == ["Class-00"]

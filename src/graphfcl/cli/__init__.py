@@ -21,7 +21,7 @@ from graphfcl.cli.run import SWITCHES, run_method
 from graphfcl.cli.stream import show_stream
 from graphfcl.cli.teaching import groups, suggest
 from graphfcl.cli.versions import erase, history, info, prune, refit, rollback
-from graphfcl.errors import GraphfclError, GraphfclWarning, GraphNote, InputError, printable
+from graphfcl.errors import GraphfclError, GraphfclWarning, GraphNote, printable
 from graphfcl.version import __version__
 
 WITH_RESUME = ("run", "fit")
@@ -81,7 +81,7 @@ def main(arguments: list[str] | None = None) -> None:
         if debug:
             raise
         print(f"error: {printable(str(error))}", file=sys.stderr)
-        sys.exit(2 if isinstance(error, InputError) else 1)
+        sys.exit(error.exit_code)
     except BrokenPipeError:
         sys.stderr.close()  # the reader of our output has closed it
         sys.exit(0)

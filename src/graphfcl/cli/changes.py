@@ -1,19 +1,21 @@
 """Verbs that change a model: learn, grow, shrink, unlearn, rename, merge, retire."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
+import graphfcl.methods as methods
 import graphfcl.production as production
 from graphfcl.cli.completion import choices
 from graphfcl.cli.on_disk import ComputeOptions, ModelOptions
-from graphfcl.cli.options import Device, Wait, argument, option, requested_device
+from graphfcl.cli.options import Device, DryRun, OptionGroup, Wait, argument, option, requested_device
 from graphfcl.cli.output import Answer, answers, print_table, say, tell
-from graphfcl.errors import InputError
+from graphfcl.errors import InputError, counted
 from graphfcl.production.labels.class_curves import labels_text
 from graphfcl.production.labels.history import change_notes, change_text, percent, short_time
 
+MOVES = 5  # kinds of nodes that change class, which are printed
 NodeTable = Annotated[Path, argument("Table with the column node.")]
 
 
@@ -23,12 +25,55 @@ class ChangeOptions(ComputeOptions):
 
     device: Device = "auto"
     wait: Wait = 60.0
+    max_loss: Annotated[
+        float | None,
+        option("Refuse the change if known classes lose more balanced accuracy than this, such as 0.02.", min=0, max=1),
+    ] = None
+    dry_run: DryRun = False
 
     def change(self, apply: Callable[["production.GraphClassifier"], object]) -> Answer:
         """Change the newest version into the next one, which is durable before the answer is printed."""
-        with self.folder().editing(self.wait, device=requested_device(self.device), write_cache=False) as classifier:
-            apply(classifier)
-        return changed(classifier, self.model)
+
+        def guarded(classifier: "production.GraphClassifier") -> None:
+            if self.max_loss is None:
+                apply(classifier)
+                return
+            with methods.ProgressBars() as bars, classifier.guarded(self.max_loss, progress=bars):
+                apply(classifier)
+
+        return make_change(self, guarded, wait=self.wait, device=requested_device(self.device), dry_run=self.dry_run)
+
+
+@dataclass(frozen=True)
+class NewClassOptions(OptionGroup):
+    """Which classes a table of labels may start."""
+
+    new_class: Annotated[
+        list[str] | None,
+        option("Allow only this class to be new, also if its name looks like a known one; repeatable."),
+    ] = None
+    no_new_classes: Annotated[bool, option("Refuse labels of new classes.", flag="--no-new-classes")] = False
+
+    def allowed(self) -> "bool | list[str]":
+        """As :meth:`GraphClassifier.learn` takes it."""
+        return self.new_class or not self.no_new_classes
+
+
+def make_change(
+    options: ModelOptions,
+    apply: Callable[["production.GraphClassifier"], object],
+    *,
+    wait: float,
+    dry_run: bool,
+    device: str = "cpu",
+) -> Answer:
+    """Change a model, or say what the change would do."""
+    folder = options.folder()
+    if dry_run:
+        return would_change(folder.dry_run(apply, device=device), options.model)
+    with folder.editing(wait, device=device, write_cache=False) as classifier:
+        apply(classifier)
+    return changed(classifier, options.model)
 
 
 def listed_ids(table: Path | None, classifier: "production.GraphClassifier") -> Any:
@@ -47,13 +92,15 @@ def learn(
     on_conflict: Annotated[
         str, option("If a node has another label: refuse, keep or replace it.", choices("refuse", "keep", "replace"))
     ] = "refuse",
+    *,
+    new: NewClassOptions,
 ) -> Answer:
     """Learn new classes, or more labelled nodes of known classes."""
 
     def apply(classifier: "production.GraphClassifier") -> None:
         columns, graph = classifier.configuration.columns, classifier.graph_
         listed = production.read_supports(supports, columns, graph=graph, classes=classifier.classes_, tell=_note)
-        classifier.learn_listed(listed, on_conflict=on_conflict)
+        classifier.learn_listed(listed, on_conflict=on_conflict, new_classes=new.allowed())
 
     return options.change(apply)
 
@@ -113,11 +160,10 @@ def rename(
     new: Annotated[str, argument("Its new name.")],
     options: ModelOptions,
     wait: Wait = 60.0,
+    dry_run: DryRun = False,
 ) -> Answer:
     """Rename a class."""
-    with options.folder().editing(wait, device="cpu", write_cache=False) as classifier:
-        classifier.rename(old, new)
-    return changed(classifier, options.model)
+    return make_change(options, lambda classifier: classifier.rename(old, new), wait=wait, dry_run=dry_run)
 
 
 @answers
@@ -150,6 +196,36 @@ def changed(classifier: "production.GraphClassifier", model: Path) -> Answer:
     return Answer({"model": str(model), "version": version, "classes": classes, "changes": entries}, show)
 
 
+def would_change(effect: "production.Effect", model: Path) -> Answer:
+    """What a change would do."""
+    plain = {"version": effect.version, "classes": list(effect.classes), "changes": list(effect.changes)}
+    return Answer({"model": str(model), **plain, **effect_json(effect)}, lambda: print_effect(effect, model))
+
+
+def effect_json(effect: "production.Effect") -> dict[str, Any]:
+    """What ``--json`` says of a dry run besides what it says of the change itself."""
+    values = {key: value for key, value in asdict(effect).items() if key not in ("version", "classes", "changes")}
+    return {"dry_run": True, "effect": {**values, "nodes_changed": effect.nodes_changed}}
+
+
+def print_effect(effect: "production.Effect", model: Path) -> None:
+    """Print changes that were not made, and what they would do."""
+    say(f"Dry run: {model} stays at version {effect.version}.")
+    print_entries(effect.changes)
+    for kind, names in (("New", effect.new_classes), ("Gone", effect.gone_classes)):
+        if names:
+            say(f"{kind} {'class' if len(names) == 1 else 'classes'}: {', '.join(map(str, names))}.")
+    accuracies = effect.accuracy_before, effect.accuracy_after
+    for what, where in (("validation", "validation nodes"), ("leave_one_out", "supports of learned classes")):
+        before, after = (each.get(what) for each in accuracies)
+        if before is not None or after is not None:
+            say(f"Balanced accuracy on {where}, %: {percent(before)} before, {percent(after)} after.")
+    moves = [f"{each.before} → {each.after} {each.nodes:,}" for each in effect.moves[:MOVES]]
+    more = ["…"] if len(effect.moves) > MOVES else []
+    listed = f": {', '.join([*moves, *more])}" if moves else ""
+    say(f"{effect.nodes_changed:,} of {counted(effect.nodes, 'node')} change class{listed}.")
+
+
 def entries_of(history: Sequence[dict[str, Any]], version: int | None) -> list[dict[str, Any]]:
     """The entries of one version."""
     return [entry for entry in history if entry["version"] == version]
@@ -159,7 +235,7 @@ def print_entries(entries: Sequence[dict[str, Any]]) -> None:
     """Print entries of the history as a table, with their notes and warnings."""
     accuracies = [entry.get("accuracy") or {} for entry in entries]
     table = {
-        "version": [entry["version"] for entry in entries],
+        "version": [entry["version"] or "" for entry in entries],
         "when": [short_time(entry["when"]) for entry in entries],
         "what": [f"{change_text(entry)}{' (pruned)' if entry.get('pruned') else ''}" for entry in entries],
         "labels: recall, %": [labels_text(entry) for entry in entries],
@@ -169,7 +245,8 @@ def print_entries(entries: Sequence[dict[str, Any]]) -> None:
     table = {name: column for name, column in table.items() if any(column)}
     print_table(tuple(table), zip(*table.values(), strict=True), numbers=("version", *list(table)[-2:]))
     for entry in entries:
+        of_version = f", version {entry['version']}" if entry["version"] else ""
         for note in change_notes(entry):
-            say(f"note, version {entry['version']}: {note}")
+            say(f"note{of_version}: {note}")
         if "warning" in entry:
-            say(f"warning, version {entry['version']}: {entry['warning']}.")
+            say(f"warning{of_version}: {entry['warning']}.")

@@ -9,6 +9,10 @@ from typer.core import TyperGroup
 from graphfcl.errors import GraphfclError
 
 CHANGED = "model, version, classes, and changes (the entries of `history --json` for the new version)."
+EFFECT = (
+    " With --dry-run also dry_run and effect (new_classes, gone_classes, accuracy_before, accuracy_after, nodes, "
+    "nodes_changed and moves)."
+)
 
 EXAMPLES = """
 data list
@@ -39,6 +43,7 @@ fit --graph my_tables --model my_model --hide-classes shoes,hats
 fit --graph my_tables --model my_model --resume
 learn supports.csv --model my_model
 learn supports.csv --model my_model --on-conflict replace --json
+learn supports.csv --model my_model --no-new-classes --max-loss 0.02
 labels --model my_model --out labels.csv
 labels --model my_model --out - | head
 grow --model my_model --nodes new_nodes.csv --edges new_edges.csv
@@ -58,6 +63,7 @@ erase people.csv --model my_model
 unlearn wrong.csv --model my_model
 rename shoes footwear --model my_model
 merge boots shoes --model my_model
+merge boots shoes --model my_model --dry-run
 retire hats --model my_model
 suggest --model my_model --budget 10 --out to_label.csv
 suggest --graph my_tables --budget 50 --out to_label.csv
@@ -72,9 +78,10 @@ serve --model my_model
 serve --model my_model --port 9000 --token-file token
 """.strip().splitlines()
 
-CHANGES = ("fit", "learn", "grow", "shrink", "rollback", "unlearn", "rename", "merge", "retire")
+CHANGES = ("learn", "grow", "shrink", "rollback", "unlearn", "rename", "merge", "retire")
 JSON_KEYS: Mapping[str, str] = {
-    **dict.fromkeys(CHANGES, CHANGED),
+    "fit": CHANGED,
+    **dict.fromkeys(CHANGES, CHANGED + EFFECT),
     "data list": "data_folder, and graphs (a list with name, files, default_stream and title).",
     "data show": "name, title, nodes, edges, features, classes, class_sizes, notes, sha256 or digest, and more.",
     "data check": "name, nodes, edges, classes, notes, and findings (kind, serious and text).",
@@ -95,15 +102,18 @@ JSON_KEYS: Mapping[str, str] = {
         "a list of changes, oldest first, each with version, when, what, label_counts, accuracy and more; with "
         "--class: a list with version, when, labels and recall."
     ),
-    "prune": "model, removed, kept, bytes_freed.",
-    "erase": "model, version, nodes, labels, versions, remembering, seen, trained, in_graph_folder, remains.",
+    "prune": "model, removed, kept, bytes_freed; with --dry-run also dry_run.",
+    "erase": (
+        "model, version, nodes, labels, versions, remembering, seen, trained, in_graph_folder, remains; with --dry-run "
+        "also dry_run."
+    ),
     "suggest": "a list of nodes, each with node, reason, why, classes, unknown and unknown_score.",
     "groups": "a list of groups; with --name: the same as `learn --json`.",
     "info": (
         "version, sha256, method, settings, data, accuracy, class_table, most_gain, bytes_on_disk, signs, refit_due, "
         "and more."
     ),
-    "refit": "model, version, taken, why, before, after, nodes, classes.",
+    "refit": f"model, version, taken, why, before, after, nodes, classes.{EFFECT}",
 }
 
 

@@ -50,6 +50,7 @@ ModelOption = Annotated[Path | None, option("Model folder; same as the argument 
 OwnMethod = Annotated[str | None, option("The model's method as module:Class, if it is your own.", method_names)]
 GraphPlace = Annotated[Path | None, option("New place of the model's graph folder, if it was moved.")]
 Wait = Annotated[float, option("Seconds to wait while another process changes the model.", min=0)]
+DryRun = Annotated[bool, option("Show what the change would do; write nothing.", flag="--dry-run")]
 StandardiseOption = Annotated[bool | None, option("Standardise dense features over session 0 (default: yes).")]
 TrackOption = Annotated[
     str | None, option("What is visible: transductive, isolated, open or active (default: transductive).", TRACKS)

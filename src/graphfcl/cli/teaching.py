@@ -8,7 +8,7 @@ from typing import Annotated
 import graphfcl.active as active
 import graphfcl.datasets as datasets
 import graphfcl.production as production
-from graphfcl.cli.changes import ChangeOptions
+from graphfcl.cli.changes import ChangeOptions, NewClassOptions
 from graphfcl.cli.completion import graph_names, model_folders
 from graphfcl.cli.on_disk import FolderOptions, compute_scores, import_method
 from graphfcl.cli.options import STRATEGIES, DataDir, Device, OwnMethod, Seed, option, requested_device
@@ -95,6 +95,8 @@ def groups(
     by: Annotated[str, option("With --name: who named the group; stored with the labels.")] = "",
     out: Annotated[Path | None, option("Output file for the members of the groups, .csv or .parquet.")] = None,
     seed: Seed = 0,
+    *,
+    new: NewClassOptions,
 ) -> Answer:
     """Find groups of similar nodes that look like none of the known classes; name one to learn it."""
     if name:
@@ -110,13 +112,16 @@ def groups(
             _refuse_other_version(version, classifier.version)
             listed = classifier.groups(max(count, *names), seed=seed)
             for number, class_name in names.items():
-                classifier.name_group(_numbered(listed, number), class_name, by=by)
+                classifier.name_group(_numbered(listed, number), class_name, by=by, new_classes=new.allowed())
 
         return options.change(learn)
     if version is not None:
         raise InputError("--version belongs to --name: groups are listed for the newest version.")
     if by:
         raise InputError("--by belongs to --name: it says who names a group.")
+    only_named = {"--dry-run": options.dry_run, "--max-loss": options.max_loss is not None}
+    if used := [*new.used_flags(), *(flag for flag, is_used in only_named.items() if is_used)]:
+        raise InputError(f"{used[0]} belongs to --name: without it the model is not changed.")
     production.refuse_unwritable(out, "groups")
     classifier = compute_scores(options.load(device=options.device))
     listed = classifier.groups(count, seed=seed)

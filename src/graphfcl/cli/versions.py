@@ -4,6 +4,7 @@ import warnings
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,7 +14,15 @@ import graphfcl.graph as graphs
 import graphfcl.graph.folder as graph_folders
 import graphfcl.methods as methods
 import graphfcl.production as production
-from graphfcl.cli.changes import NodeTable, changed, entries_of, print_entries
+from graphfcl.cli.changes import (
+    NodeTable,
+    changed,
+    effect_json,
+    entries_of,
+    print_effect,
+    print_entries,
+    would_change,
+)
 from graphfcl.cli.completion import graph_names
 from graphfcl.cli.on_disk import ComputeOptions, ModelOptions, import_method
 from graphfcl.cli.options import argument, option
@@ -81,10 +90,15 @@ def _print_hint(folder: "production.ModelFolder", entries: Sequence[dict[str, An
 
 @answers
 def rollback(
-    version: Annotated[int, argument("Version to restore.")], options: ComputeOptions, wait: opts.Wait = 60.0
+    version: Annotated[int, argument("Version to restore.")],
+    options: ComputeOptions,
+    wait: opts.Wait = 60.0,
+    dry_run: opts.DryRun = False,
 ) -> Answer:
     """Restore an old version as the newest one."""
     folder = options.folder()
+    if dry_run:
+        return would_change(folder.dry_rollback(version), options.model)
     number = folder.rollback(version, wait=wait)
     answer = changed(folder.load(number), options.model)
     return replace(answer, show=lambda: say(f"Version {number} of {options.model} equals version {version}."))
@@ -92,36 +106,48 @@ def rollback(
 
 @answers
 def prune(
-    model: opts.Model, keep: Annotated[int, option("Number of newest versions to keep.", min=1)], wait: opts.Wait = 60.0
+    model: opts.Model,
+    keep: Annotated[int, option("Number of newest versions to keep.", min=1)],
+    wait: opts.Wait = 60.0,
+    dry_run: opts.DryRun = False,
 ) -> Answer:
     """Delete old versions and the files that only they need."""
-    done = production.ModelFolder(model).prune(keep, wait=wait)
+    done = production.ModelFolder(model).prune(keep, wait=wait, dry_run=dry_run)
     kept, removed = list(done.kept), list(done.versions)
     line = (
-        f"Removed {len(removed):,} versions of {model} and {done.freed / 1e6:,.1f} MB; "
-        f"versions {kept[0]} to {kept[-1]} are kept."
+        f"{'Would remove' if dry_run else 'Removed'} {len(removed):,} versions of {model} and "
+        f"{done.freed / 1e6:,.1f} MB; versions {kept[0]} to {kept[-1]} are kept."
     )
     values = {"model": str(model), "removed": removed, "kept": kept, "bytes_freed": done.freed}
-    return Answer(values, lambda: say(line))
+    return Answer({**values, **({"dry_run": True} if dry_run else {})}, lambda: say(line))
 
 
 @answers
-def erase(nodes: NodeTable, options: ModelOptions, device: opts.Device = "auto", wait: opts.Wait = 60.0) -> Answer:
+def erase(
+    nodes: NodeTable,
+    options: ModelOptions,
+    device: opts.Device = "auto",
+    wait: opts.Wait = 60.0,
+    dry_run: opts.DryRun = False,
+) -> Answer:
     """Delete nodes and everything stored about them from every version, irrevocably."""
     folder, columns = options.folder(), None
     with suppress(InputError):  # erasing reports what is wrong with the folder
         columns = folder.load().configuration.columns
-    done = folder.erase(production.read_ids(nodes, columns), wait=wait, device=opts.usable_device(device))
+    ids, device = production.read_ids(nodes, columns), opts.usable_device(device)
+    done = folder.erase(ids, wait=wait, device=device, dry_run=dry_run)
     remains = _remains(done)
 
     def show() -> None:
         where = f"from {_versions(done.versions)} of {options.model}, and the cache"
-        say(f"Erased {counted(done.nodes, 'node')} ({_labelled(done.labels)}) {where}.")
-        say(f"Version {done.version} equals the newest one without them.")
+        did = "Would erase" if dry_run else "Erased"
+        say(f"{did} {counted(done.nodes, 'node')} ({_labelled(done.labels)}) {where}.")
+        say(f"Version {done.version} {'would equal' if dry_run else 'equals'} the newest one without them.")
         for sentence in remains:
             say(sentence)
 
-    return Answer({"model": str(options.model), **asdict(done), "remains": remains}, show)
+    values = {"model": str(options.model), **asdict(done), "remains": remains}
+    return Answer({**values, **({"dry_run": True} if dry_run else {})}, show)
 
 
 def _remains(done: "production.Erased") -> list[str]:
@@ -208,6 +234,7 @@ def refit(
     method: opts.OwnMethod = None,
     device: opts.Device = "auto",
     wait: opts.Wait = 60.0,
+    dry_run: opts.DryRun = False,
     data_dir: opts.DataDir = None,
 ) -> Answer:
     """Train again on the current graph and labels; keep the new model if it is better on held-out nodes."""
@@ -220,20 +247,28 @@ def refit(
     elif graph is not None:
         loaded = datasets.load_dataset(graph, data_dir=data_dir)[0]
         say_notes(loaded)
+    device, results, effect = opts.usable_device(device), [], None
     with methods.ProgressBars() as bars:
-        result = folder.refit(loaded, anyway=anyway, progress=bars, device=opts.usable_device(device), wait=wait)
-    number = folder.current()
+        if dry_run:
+            refit_copy = partial(production.GraphClassifier.refit, graph=loaded, anyway=anyway, progress=bars)
+            effect = folder.dry_run(lambda classifier: results.append(refit_copy(classifier)), device=device)
+        else:
+            results.append(folder.refit(loaded, anyway=anyway, progress=bars, device=device, wait=wait))
+    result, number = results[0], folder.current()
 
     def show() -> None:
         _print_comparison(result.comparison)
         say_sentence(result.why)
         if not result.taken:
             say(f"Nothing was changed: {model} stays at version {before}; use --anyway to replace it.")
-            return
-        say(f"It is version {number} of {model}.")
-        print_entries(entries_of(folder.history(), number))
+        elif effect is not None:
+            print_effect(effect, model)
+        else:
+            say(f"It is version {number} of {model}.")
+            print_entries(entries_of(folder.history(), number))
 
-    return Answer({"model": str(model), "version": number, **result.as_json()}, show)
+    effect_values = {} if effect is None else effect_json(effect)
+    return Answer({"model": str(model), "version": number, **result.as_json(), **effect_values}, show)
 
 
 def _print_comparison(comparison: "production.Comparison") -> None:
