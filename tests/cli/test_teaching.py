@@ -7,11 +7,12 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from pyarrow import parquet
 
 from graphfcl import GraphClassifier, ModelFolder
 from graphfcl.cli.teaching import NOTHING_TO_LABEL
 from tests.cli.command import assert_one_sentence, graphfcl, graphfcl_inside
-from tests.production.models import HIDDEN, NAME, fitted, members, quick, small_graph
+from tests.production.models import HIDDEN, NAME, everything, fitted, members, quick, small_graph
 
 
 @pytest.fixture(scope="module")
@@ -31,6 +32,18 @@ def model(made: Path, tmp_path: Path) -> Path:
 def rows_of(path: Path) -> list[dict[str, str]]:
     with open(path, newline="") as file:
         return list(csv.DictReader(file))
+
+
+def write_rows(path: Path, rows: list[dict[str, str]]) -> None:
+    with open(path, "w", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def write_supports(path: Path, nodes: list[int], name: str) -> Path:
+    write_rows(path, [{"node": str(node), "class": name, "by": "ann"} for node in nodes])
+    return path
 
 
 def truth_of(nodes: list[int]) -> Counter[str]:
@@ -61,10 +74,7 @@ def test_suggestions_are_filled_in_and_learned(model: Path, tmp_path: Path) -> N
     name_of = dict(zip(graph.node_ids.tolist(), (graph.class_names[label] for label in graph.labels), strict=True))
     for row in rows[:8]:
         row["class"] = name_of[int(row["node"])]
-    with open(out, "w", newline="") as file:
-        writer = csv.DictWriter(file, list(rows[0]))
-        writer.writeheader()
-        writer.writerows(rows)
+    write_rows(out, rows)
     learned = graphfcl_inside("learn", "--model", model, out)
     assert learned.code == 0, learned.err
     kept = GraphClassifier.load(model).label_columns([int(row["node"]) for row in rows])
@@ -116,11 +126,12 @@ def test_a_table_that_cannot_be_written_is_refused_before_anything_is_computed(
     def computed(*_: object, **__: object) -> None:
         raise AssertionError("it was computed")
 
-    for verb in ("suggest", "groups"):
-        monkeypatch.setattr(GraphClassifier, verb, computed)
+    verbs = ("suggest", "groups", "label-issues")
+    for verb in verbs:
+        monkeypatch.setattr(GraphClassifier, verb.replace("-", "_"), computed)
     (tmp_path / "file").write_text("")
     (tmp_path / "folder.csv").mkdir()
-    for verb in ("suggest", "groups"):
+    for verb in verbs:
         for out, message in (
             ("x.txt", ".parquet or .csv"),
             ("folder.csv", "it is a folder"),
@@ -130,6 +141,55 @@ def test_a_table_that_cannot_be_written_is_refused_before_anything_is_computed(
     monkeypatch.undo()
     assert graphfcl_inside("suggest", "--model", model, "--budget", 2, "--out", tmp_path / "new/x.csv").code == 0
     assert_one_sentence(graphfcl_inside("groups", "--model", model, "--by", "ann"), "--by belongs to --name")
+
+
+# Labels that are probably wrong
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_wrong_labels_are_listed_and_corrected(model: Path, tmp_path: Path, suffix: str) -> None:
+    """Two nodes get a wrong label; one is corrected by the filled-in table, one label is taken back."""
+    out, wrong = tmp_path / f"issues{suffix}", members("class-08")[:2]
+    graphfcl_inside("learn", "--model", model, write_supports(tmp_path / "wrong.csv", wrong, "class-00"))
+    before = everything(model)
+    done = graphfcl_inside("label-issues", "--model", model, "--threshold", 0, "--folds", 2, "--out", out)
+    assert done.code == 0, done.err
+    assert "confidence that it is wrong" in done.out
+    assert "more." in done.out
+    assert f"to {out}: fill in" in done.out
+    assert everything(model) == before
+    document = json.loads(
+        graphfcl_inside("label-issues", "--model", model, "--threshold", 0, "--folds", 2, "--json").out
+    )
+    assert document["version"] == version_of(model) == 2
+    issues = {row["node"]: row for row in document["issues"]}
+    rows = rows_of(out) if suffix == ".csv" else parquet.read_table(out).to_pylist()
+    assert list(rows[0]) == ["node", "class", *list(document["issues"][0])[1:]]
+    assert {row["class"] for row in rows} == {""}
+    assert [int(row["node"]) for row in rows] == list(issues)
+    assert set(wrong) <= set(list(issues)[:6])
+    assert {issues[node]["given_by"] for node in wrong} == {"ann"}
+    if suffix == ".csv":
+        chosen = [{**row, "class": row["guess"]} for row in rows if int(row["node"]) == wrong[0]]
+        write_rows(out, [*chosen, *(row for row in rows if int(row["node"]) != wrong[0])])
+        corrected = graphfcl_inside("learn", "--model", model, "--on-conflict", "replace", out)
+        assert corrected.code == 0, corrected.err
+        kept = GraphClassifier.load(model).label_columns([wrong[0]])
+        assert kept["class"].tolist() == [issues[wrong[0]]["guess"]]
+        assert (kept["given"].tolist(), kept["given_by"].tolist(), kept["by"].tolist()) == (["class-00"], ["ann"], [""])
+        write_rows(out, [row for row in rows if int(row["node"]) == wrong[1]])
+        assert graphfcl_inside("unlearn", "--model", model, out).code == 0
+        assert GraphClassifier.load(model).label_columns([wrong[1]])["node"].size == 0
+
+
+def test_labels_that_are_not_disputed(model: Path, tmp_path: Path) -> None:
+    out = tmp_path / "issues.csv"
+    done = graphfcl_inside("label-issues", "--model", model, "--threshold", 1, "--folds", 2, "--out", out)
+    assert "disputes no label" in done.out
+    assert rows_of(out) == []
+    one = graphfcl_inside("label-issues", "--model", model, "--threshold", 0, "--count", 1, "--folds", 2)
+    assert "Wrote" not in one.out
+    assert "more." not in one.out
 
 
 # Groups

@@ -19,7 +19,7 @@ from graphfcl.cli.methods import check, list_methods
 from graphfcl.cli.model import explain, fit, labels, predict, serve
 from graphfcl.cli.run import SWITCHES, run_method
 from graphfcl.cli.stream import show_stream
-from graphfcl.cli.teaching import groups, suggest
+from graphfcl.cli.teaching import groups, label_issues, suggest
 from graphfcl.cli.versions import erase, history, info, prune, refit, rollback
 from graphfcl.errors import GraphfclError, GraphfclWarning, GraphNote, printable
 from graphfcl.version import __version__
@@ -49,9 +49,10 @@ for name, verb in {
     app.command(name=name, epilog=epilog(name), rich_help_panel=EXPERIMENTS, **more)(verb)  # type: ignore[arg-type]
 for verb in (
     fit, learn, labels, grow, predict, explain, history, rollback, prune, erase, unlearn, rename, merge, retire, shrink,
-    suggest, groups, info, refit, serve,
+    suggest, groups, label_issues, info, refit, serve,
 ):  # fmt: skip
-    app.command(name=verb.__name__, epilog=epilog(verb.__name__), rich_help_panel=PRODUCTION)(verb)
+    name = verb.__name__.replace("_", "-")
+    app.command(name=name, epilog=epilog(name), rich_help_panel=PRODUCTION)(verb)
 
 
 @app.callback(invoke_without_command=True)

@@ -69,6 +69,8 @@ suggest --model my_model --budget 10 --out to_label.csv
 suggest --graph my_tables --budget 50 --out to_label.csv
 groups --model my_model
 groups --model my_model --name 2=gardening --version 4
+label-issues --model my_model --out issues.csv
+label-issues --model my_model --count 50 --folds 5 --json
 info my_model
 info my_model --markdown > MODEL_CARD.md
 info my_model --json
@@ -109,6 +111,9 @@ JSON_KEYS: Mapping[str, str] = {
     ),
     "suggest": "a list of nodes, each with node, reason, why, classes, unknown and unknown_score.",
     "groups": "a list of groups; with --name: the same as `learn --json`.",
+    "label-issues": (
+        "version, and issues (a list with node, given, given_by, given_when, confidence, guess, probability)."
+    ),
     "info": (
         "version, sha256, method, settings, data, accuracy, class_table, most_gain, bytes_on_disk, signs, refit_due, "
         "and more."

@@ -1,24 +1,29 @@
-"""Verbs of labelling: which nodes to label next, and groups of unknown nodes."""
+"""Verbs of labelling: which nodes to label next, groups of unknown nodes, and labels that are probably wrong."""
 
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import graphfcl.active as active
 import graphfcl.datasets as datasets
+import graphfcl.methods as methods
 import graphfcl.production as production
 from graphfcl.cli.changes import ChangeOptions, NewClassOptions
 from graphfcl.cli.completion import graph_names, model_folders
-from graphfcl.cli.on_disk import FolderOptions, compute_scores, import_method
+from graphfcl.cli.on_disk import ComputeOptions, FolderOptions, compute_scores, import_method
 from graphfcl.cli.options import STRATEGIES, DataDir, Device, OwnMethod, Seed, option, requested_device
 from graphfcl.cli.output import Answer, answers, print_table, say, say_notes
-from graphfcl.errors import InputError
+from graphfcl.errors import InputError, counted
 
 NOTHING_UNKNOWN = "No group to name: too few nodes without a label look like none of the known classes."
 NOTHING_TO_LABEL = "No node was named: every node has a label, or the strategy found none that is worth one."
 ONE_OF_TWO = "give either --model, a folder, or --graph, of a graph that has no model yet."
 SHOWN = 20  # suggestions that are printed
+NO_ISSUE = "The model disputes no label: lower --threshold to list less certain ones."
+WHAT_TO_DO_WITH_ISSUES = (
+    "fill in the column class and give it to `graphfcl learn --on-conflict replace`, or give it to `graphfcl unlearn`."
+)
 GROUP_NUMBER = re.compile(r"[1-9][0-9]{0,8}")
 
 
@@ -134,6 +139,54 @@ def groups(
             say(f"Wrote the members of {len(listed)} groups to {out}.")
 
     return Answer([{"version": classifier.version, **group.as_json()} for group in listed], show)
+
+
+@answers
+def label_issues(
+    options: ComputeOptions,
+    count: Annotated[int | None, option("Maximum number of labels to list (default: all).", min=1)] = None,
+    threshold: Annotated[float, option("Lowest confidence to list; 0 lists every label.", min=0, max=1)] = 0.5,
+    folds: Annotated[int, option("Number of models to train, each without a part of the labels.", min=2)] = 3,
+    out: Annotated[Path | None, option("Output file, .csv or .parquet, with an empty column class to fill in.")] = None,
+    seed: Seed = 0,
+    device: Device = "auto",
+) -> Answer:
+    """Find labels that are probably wrong, by models trained without them; takes about as long as --folds fits."""
+    production.refuse_unwritable(out, "label issues")
+    classifier = options.load(device=device)
+    with methods.ProgressBars() as bars:
+        table = classifier.label_issues(count=count, threshold=threshold, folds=folds, seed=seed, progress=bars)
+    if out is not None:
+        columns = {name: table[name].to_numpy() for name in table.column_names}
+        production.write_table(out, production.issue_table(columns), "label issues")
+
+    def show() -> None:
+        _print_issues(table.slice(0, SHOWN).to_pylist(), table.num_rows)
+        if out is not None:
+            say(f"Wrote {counted(table.num_rows, 'label')} to {out}: {WHAT_TO_DO_WITH_ISSUES}")
+
+    return Answer({"version": classifier.version, "issues": table.to_pylist()}, show)
+
+
+def _print_issues(issues: list[dict[str, Any]], count: int) -> None:
+    """issues: the first of ``count``."""
+    if not issues:
+        say(NO_ISSUE)
+        return
+    rows = [
+        (
+            each["node"],
+            each["given"],
+            each["given_by"],
+            f"{each['confidence']:.3f}",
+            f"{each['guess']} ({100 * each['probability']:.0f} %)",
+        )
+        for each in issues
+    ]
+    columns = ("node", "given", "by", "confidence that it is wrong", "the model's guess")
+    print_table(columns, rows, numbers=("confidence that it is wrong",))
+    if count > len(issues):
+        say(f"and {count - len(issues):,} more.")
 
 
 def _names(texts: list[str]) -> dict[int, str]:

@@ -21,6 +21,7 @@ from graphfcl.production.graph_check import Finding as Finding, check_graph as c
 from graphfcl.production.graph.place import WORK as WORK, FolderUse as FolderUse, graph_at as graph_at
 from graphfcl.production.graph.work_files import tidy_work as tidy_work
 from graphfcl.production.labelling.groups import Group as Group
+from graphfcl.production.labelling.label_issues import issue_table as issue_table
 from graphfcl.production.labelling.spreading import Spread as Spread
 from graphfcl.production.labelling.suggestions import (
     Suggestion as Suggestion,

@@ -219,6 +219,44 @@ class AnsweringModel(LiveModel):
 
         return spread_of(self._current(), self._ids(nodes))
 
+    def label_issues(
+        self,
+        nodes: Any = None,
+        *,
+        count: int | None = None,
+        threshold: float = 0.5,
+        folds: int = 3,
+        seed: int = 0,
+        progress: bool | Progress = SILENT,
+    ) -> Any:
+        """A table of the labels that the model disputes, by its confidence that a label is wrong, the highest first.
+
+        The columns are ``node``; ``given``, ``given_by``, ``given_when``: its label, who gave it and when;
+        ``confidence``: 1 − p of the label; ``guess``, ``probability``: the likeliest of the other classes. p is of a
+        model that was trained without the label. So it trains ``folds`` models, of which each judges a part of the
+        labels; that takes as long as so many fits without their calibration run. The model itself stays as it is. The
+        only label of a class cannot be judged and is not listed.
+
+        nodes: look at the labels of these only. The table is of the library that ``nodes`` comes from, in pandas with
+        the index of the nodes, or of pyarrow. count: list at most so many. threshold: the lowest confidence listed; 0
+        lists every label. seed: of the split into folds. progress: True prints it.
+        """
+        from graphfcl.production.labelling.label_issues import find_label_issues
+
+        with progress_of(progress) as watching:
+            columns, rows = find_label_issues(
+                self._current(),
+                self.configuration,
+                self._ids(nodes),
+                count=count,
+                threshold=threshold,
+                folds=folds,
+                seed=seed,
+                device=self.device,
+                progress=watching,
+            )
+        return table_like(nodes, columns, rows)
+
     def info(self, *, full: bool = False) -> "ModelInfo":
         """Counts, sizes, and whether a refit is due; next to nothing of a folder is read for it.
 

@@ -250,6 +250,20 @@ def test_vectors_that_no_learner_touched(
     np.testing.assert_allclose(untrained_vectors(visible), untrained_vectors(visible.loaded()), atol=1e-5)
 
 
+def test_label_issues(pair: Pair) -> None:
+    """They are those in memory, and leave no file behind."""
+    memory, disk, folder = pair
+    assert folder.work is not None
+    disk.calibrate()
+    before = sorted(folder.work.rglob("*"))
+    expected, found = ({row["node"]: row for row in m.label_issues(threshold=0).to_pylist()} for m in (memory, disk))
+    assert found.keys() == expected.keys()
+    for node, row in found.items():
+        assert row["given"] == expected[node]["given"]
+        assert row["confidence"] == pytest.approx(expected[node]["confidence"], abs=2e-2)
+    assert sorted(folder.work.rglob("*")) == before
+
+
 def test_directions_of_many_features_come_from_a_sample(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = on_disk(random_graph(300, words=True), tmp_path)
     visible = folder.visible(np.arange(folder.node_count))

@@ -12,7 +12,7 @@ from graphfcl.graph.ids import ClassLabel
 from graphfcl.graph.interfaces import AnyGraph
 from graphfcl.methods import Learner, Progress, find_method
 from graphfcl.methods.learner import EncoderStore, Labelled, Tensors
-from graphfcl.production.answers.calibration import Calibration
+from graphfcl.production.answers.calibration import Calibration, HeldOutResult
 from graphfcl.production.graph import ModelGraph, kind_of
 from graphfcl.production.labels.label_store import LabelStore
 from graphfcl.production.model.fit_checkpoints import FitCheckpoints
@@ -90,8 +90,12 @@ def train_model(
     device: str,
     progress: Progress,
     checkpoints: FitCheckpoints | None = None,
+    calibration_run: bool = True,
 ) -> Fitted:
-    """Train a model on a graph and its labels, calibrate it with a held-out run, and learn the few-shot classes."""
+    """Train a model on a graph and its labels, calibrate it with a held-out run, and learn the few-shot classes.
+
+    calibration_run: False leaves out the held-out run, and what it measures of classes that come later.
+    """
     checkpoints = checkpoints or FitCheckpoints()
     device = growing.device(device)
     with growing.in_use() as lock:
@@ -104,9 +108,11 @@ def train_model(
         checkpoints.restore("learner", learner)
         learner.fit(start.base, checkpoints.watching("learner", progress), encoders)
         checkpoints.keep("learner", learner)
-        another = new_learner(configuration, device)
-        with growing.cleared(lock, checkpoints.remember):
-            held_out, separations = run_held_out(start.base, learner, another, encoders, progress, checkpoints)
+        held_out, separations = HeldOutResult(), dict[str, float]()
+        if calibration_run:
+            another = new_learner(configuration, device)
+            with growing.cleared(lock, checkpoints.remember):
+                held_out, separations = run_held_out(start.base, learner, another, encoders, progress, checkpoints)
         store = learn_few(start, learner, integers=labels.integers, fold=configuration.fold)
         change = {
             "nodes": growing.node_count,
