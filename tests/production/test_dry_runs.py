@@ -117,7 +117,9 @@ def test_it_does_not_wait_for_a_writer_and_needs_no_right_to_write(folder: Path)
 def test_what_refuses_the_change_refuses_the_dry_run(folder: Path, tmp_path: Path) -> None:
     def costly(model: GraphClassifier) -> None:
         with model.guarded(0.0):
-            model.learn({f"rival {name}": members(name)[:30] for name in ("class-00", "class-02")}, on_conflict="replace")
+            model.learn(
+                {f"rival {name}": members(name)[:30] for name in ("class-00", "class-02")}, on_conflict="replace"
+            )
 
     content = everything(folder)
     with pytest.raises(AccuracyLossError):

@@ -67,12 +67,20 @@ class UnknownEnds:
         self.first = sorted([*self.first, *zip(rows.tolist(), ids, strict=True)])[:LISTED]
 
     def listed(self, edges: Table) -> str:
-        lines = edges.lines([row for row, _ in self.first])
-        ends = [f"{line} {quoted(node)}" for line, (_, node) in zip(lines, self.first, strict=True)]
         more = [f"{self.count - LISTED:,} more"] if self.count > LISTED else []
-        return f"with an end that is not among the nodes ({', '.join([*ends, *more])})"
+        return f"with an end that is not among the nodes ({', '.join([*self._first(edges), *more])})"
 
-    def refuse(self, edges: Table) -> InputError:
+    def _first(self, edges: Table) -> list[str]:
+        lines = edges.lines([row for row, _ in self.first])
+        return [f"{line} {quoted(node)}" for line, (_, node) in zip(lines, self.first, strict=True)]
+
+    def refuse(self, edges: Table, rows: int) -> InputError:
+        """rows: of the table."""
+        if self.count == rows > LISTED:
+            return InputError(
+                f"{edges.path}: no edge joins two nodes ({', '.join(self._first(edges))}): check that the table of nodes "
+                "has rows, and that both tables write ids alike."
+            )
         return InputError(
             f"{edges.path}: {counted(self.count, 'edge')} {self.listed(edges)}: add the nodes, or leave such edges out "
             "with unknown_ends=skip."

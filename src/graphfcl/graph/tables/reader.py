@@ -112,7 +112,7 @@ def _read_edges(edges: Table, ends: EdgeColumns, ids: np.ndarray) -> tuple[spars
     unknown.add(rows, [texts[0 if source[row] < 0 else 1][row] for row in rows.tolist()])
     unknown.count = int(leads_out.sum())
     if unknown.count and ends.unknown_ends == "refuse":
-        raise unknown.refuse(edges)
+        raise unknown.refuse(edges, edges.row_count)
     weights = None if ends.weight is None else weights_of(edges, ends.weight)
     if unknown.count:
         source, target = source[~leads_out], target[~leads_out]

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from graphfcl.errors import InputError
+from graphfcl.errors import InputError, did_you_mean
 from graphfcl.graph import VisibleNodes
 from graphfcl.graph.ids import ClassLabel
 from graphfcl.graph.interfaces import AnyGraph
@@ -217,7 +217,8 @@ def new_learner(configuration: Configuration, device: str) -> Learner:
 def _class_number(graph: AnyGraph, label: ClassLabel) -> int:
     number = graph.class_number(label)
     if number is None:
-        raise InputError(f"{graph.name} has no class {label!r} to hide: `graphfcl data show` lists them.")
+        hint = did_you_mean(str(label), [str(name) for name in graph.class_names], "`graphfcl data show` lists them.")
+        raise InputError(f"{graph.name} has no class {label!r} to hide: {hint}")
     return number
 
 

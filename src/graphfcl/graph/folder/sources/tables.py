@@ -298,7 +298,7 @@ class EdgeScan:
 
     def refuse_faults(self) -> None:
         if self.unknown.count and self.ends.unknown_ends == "refuse":
-            self.faults[self.UNKNOWN] = self.unknown.refuse(self._edges)
+            self.faults[self.UNKNOWN] = self.unknown.refuse(self._edges, self.row_count)
         for kind in sorted(self.faults):
             raise self.faults[kind]
 
