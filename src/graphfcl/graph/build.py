@@ -31,7 +31,6 @@ def build_graph(
     where: str = "the graph",
     notes: Iterable[str] = (),
     missing: Iterable[str] | None = None,
-    known: Iterable[str] | None = None,
     cleaned: int = 0,
 ) -> Graph:
     """Check the parts of a graph and put them into one form.
@@ -42,8 +41,7 @@ def build_graph(
     labels: (n,) class numbers (-1 or NaN: unknown) or class names (None or blank: unknown).
     class_names: names of the class numbers, texts or integers; without them the numbers are the classes.
     missing: names that mean that the class is not known, besides those of
-        :data:`graphfcl.graph.tables.columns.MISSING`. known: names of that list that are classes, as are all of
-        ``class_names``.
+        :data:`graphfcl.graph.tables.columns.MISSING`. A name that stands among ``class_names`` is always a class.
     node_ids: (n,) numbers or texts; without them, 0 to n-1. Ids and class names are cleaned: see :mod:`.ids`.
     where: what to call the source in a message. cleaned: ids and names that were cleaned before.
     """
@@ -54,7 +52,7 @@ def build_graph(
     adjacency, edge_notes = clean_adjacency(adjacency, where)
     count = adjacency.shape[0]
     checked = clean_features(features, count, where)
-    clean = clean_labels(labels, class_names, count, where, place, missing=missing, known=known)
+    clean = clean_labels(labels, class_names, count, where, place, missing=missing)
     ids, ids_changed = clean_ids(node_ids, count, where, place, False)
     cleaned += clean.changed + ids_changed
     notes = (*notes, *edge_notes, *clean.notes, *no_features_note(checked.shape), *cleaned_note(cleaned))

@@ -119,9 +119,8 @@ def _refuse_mixed(labels: np.ndarray, names: Sequence[str], where: str) -> None:
 
 def missing_keys(missing: Iterable[str] | None, known: Iterable[str] | None, where: str) -> frozenset[str]:
     """The names that mean unknown, in the form in which they are compared; a blank always does."""
-    for option, names in (("missing", missing), ("known", known)):
-        if isinstance(names, str):
-            raise InputError(f"{where}: the {option} names are the text {quoted(names)}: give a list of names.")
+    if isinstance(missing, str):
+        raise InputError(f"{where}: the missing names are the text {quoted(missing)}: give a list of names.")
     return unknown_keys(missing, known)
 
 
@@ -196,8 +195,8 @@ class _Spelled:
             return []
         shown = ", ".join(f"{count:,} {quoted(text)}" for text, count in counted.items())
         return [
-            f"{sum(counted.values()):,} labels count as unknown ({shown}): missing=NAME adds to them, "
-            "known=NAME makes a class of one."
+            f"{sum(counted.values()):,} labels count as unknown ({shown}): missing=NAME adds to "
+            "them, known=NAME makes a class of one in tables."
         ]
 
 

@@ -1,0 +1,135 @@
+"""Later tables with missing values and other spellings are read as the tables of the fit, in memory and on disk."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from graphfcl import GraphClassifier, GraphfclWarning, InputError, read_tables
+from graphfcl.production import read_nodes
+from tests.cli.command import graphfcl_inside
+from tests.production.models import graph_in_memory
+
+OPTIONS = "decimal=comma,dates=added,features=price+stock,missing=tbd,fold=yes,repeated=count"
+HEAD = "id;label;price;stock;added"
+NEW = "n1;;7,5;NULL;2026-01-09\nn2;;n/a;3;\n"
+
+
+def write_shop(folder: Path) -> Path:
+    """60 nodes of three classes with gaps in two of three columns."""
+    random = np.random.default_rng(1)
+    rows, edges = [], []
+    for number in range(60):
+        kind, blank = number % 3, number % 7 == 0
+        label = ["shoes", "hats", "rings"][kind] if number % 10 else ["SHOES", "Hats ", "rings"][kind]
+        price = "" if blank else f"{10 * kind + random.random():.3f}".replace(".", ",")
+        rows.append(f"p{number};{label};{price};{number % 5};{'-' if number == 9 else f'2026-01-{1 + number % 28:02}'}")
+        edges += [f"p{number};p{(number + step) % 60}" for step in (3, 6, 3)]
+    (folder / "nodes.csv").write_text("\n".join([HEAD, *rows, ""]))
+    (folder / "edges.csv").write_text("\n".join(["source;target", *edges, ""]))
+    return folder
+
+
+@pytest.fixture(scope="module", params=["memory", "disk"])
+def fitted(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Tables in ``shop`` and a model of them in ``m``, whose graph is in memory or a graph folder."""
+    folder = tmp_path_factory.mktemp(request.param)
+    (folder / "shop").mkdir()
+    work: list[Any] = []
+    graph: Any = f"{write_shop(folder / 'shop')}:{OPTIONS}"
+    if request.param == "disk":
+        done = graphfcl_inside("data", "import", "--graph", graph, "--out", folder / "big")
+        assert done.code == 0, done.err
+        graph, work = folder / "big", ["--work", folder / "work"]
+    done = graphfcl_inside(
+        "fit", "--graph", graph, "--model", folder / "m", "--method", "sgc-ridge", "--hide-classes", "rings", *work
+    )
+    assert done.code == 0, done.err
+    assert "Filled: price (9 missing" in done.out
+    assert "edges.csv: 180 rows." in done.out
+    assert "'shoes' ← 'SHOES' (2)" in done.out
+    return folder
+
+
+def test_missing_values_of_later_nodes_are_filled_as_at_the_fit(fitted: Path, tmp_path: Path) -> None:
+    (tmp_path / "new.csv").write_text(f"{HEAD}\n{NEW}")
+    model = GraphClassifier.load(fitted / "m", version=1)
+    columns = model.configuration.columns
+    assert columns is not None
+    assert (columns.decimal, columns.fold, columns.marked) == ("comma", True, ("price", "added"))
+    notes: list[str] = []
+    ids, features, _ = read_nodes(tmp_path / "new.csv", model.graph_, columns, notes.append)
+    assert ids == ["n1", "n2"]
+    shop = read_tables(fitted / "shop", **dict(pair.split("=") for pair in OPTIONS.split(",")))
+    assert shop.feature_names is not None
+    assert shop.feature_names.tolist() == ["price", "stock", "added", "price missing", "added missing"]
+    medians = [float(np.median(shop.features[:, place][~gaps])) for place, gaps in (
+        (0, shop.features[:, 3] == 1), (1, np.zeros(60, bool)), (2, shop.features[:, 4] == 1),
+    )]  # fmt: skip
+    stored = [columns.medians[name] for name in ("price", "stock", "added")]
+    np.testing.assert_allclose(stored, medians, rtol=1e-6)
+    day = 20_462.0  # 2026-01-09
+    expected = [[7.5, medians[1], day, 0, 0], [medians[0], 3, medians[2], 1, 1]]
+    np.testing.assert_allclose(np.asarray(features), expected, rtol=1e-6)
+    assert len(notes) == 3
+    assert "1 missing value of stock filled with the median of the fit, 2; none was missing at the fit" in notes[1]
+    assert "of price filled with the median of the fit" in notes[0]
+    assert "'price missing' marks them" in notes[0]
+
+
+def test_they_are_after_saving_too(fitted: Path, tmp_path: Path) -> None:
+    (tmp_path / "new.csv").write_text(f"{HEAD}\n{NEW}")
+    (tmp_path / "e.csv").write_text("source;target\nn1;p0\nn2;p1\n")
+    grown = graphfcl_inside(
+        "grow", "--model", fitted / "m", "--nodes", tmp_path / "new.csv", "--edges", tmp_path / "e.csv"
+    )
+    assert grown.code == 0, grown.err
+    assert "1 missing value of stock filled" in grown.err
+    model = GraphClassifier.load(fitted / "m")
+    assert model.predict(["n1", "n2"]).size == 2
+    with pytest.raises(InputError, match=r"row 1: column 'price' is infinite"):
+        model.grow(nodes=pa.table({"id": ["n3"], "price": [np.inf], "stock": [1], "added": ["2026-01-01"]}))
+    with pytest.warns(GraphfclWarning, match="1 missing value of added filled with the median of the fit, 2026-01"):
+        model.grow(nodes=pa.table({"id": ["n3"], "price": [1.0], "stock": [1], "added": pa.nulls(1, pa.string())}))
+
+
+def test_other_spellings_of_a_class_are_that_class(fitted: Path, tmp_path: Path) -> None:
+    model = GraphClassifier.load(fitted / "m", version=1)
+    assert set(model.classes_) == {"hats", "shoes"}
+    rings = {"id": ["p2", "p5", "p8", "p11"], "label": ["Rings", "rings ", "rings", "TBD"]}
+    model.learn(pa.table(rings))
+    assert set(model.classes_) == {"hats", "shoes", "rings"}
+    model.learn({" RÍNGS": ["p14"]})
+    assert len(model.classes_) == 3
+    assert model.score(["p14", "p0"], ["Rings", "Shoes"]) == model.score(["p14", "p0"], ["rings", "shoes"])
+    with pytest.raises(InputError, match="are one class once cleaned: join their nodes"):
+        model.learn({"Belts": ["p17"], "belts": ["p20"]})
+    with pytest.raises(InputError, match="there is a class 'hats' already"):
+        model.rename("rings", "HATS")
+    model.rename("RINGS", "Rings")
+    assert "Rings" in set(model.classes_)
+    model.save(tmp_path / "m")
+    again = GraphClassifier.load(tmp_path / "m")
+    again.learn({"shoes ": ["p17"]}, on_conflict="keep")
+    assert len(again.classes_) == 3
+
+
+def test_a_refit_on_new_tables_fills_as_they_do(fitted: Path, tmp_path: Path) -> None:
+    model = GraphClassifier.load(fitted / "m", version=1)
+    if model.has_graph_folder:
+        pytest.skip("the same for both: the columns are those of the graph that is brought")
+    content = (write_shop(tmp_path) / "nodes.csv").read_text().splitlines()
+    content[5] = ";".join([*content[5].split(";")[:3], "", "2026-01-01"])  # now stock lacks a value, too
+    (tmp_path / "nodes.csv").write_text("\n".join([*content, ""]))
+    model.refit(read_tables(tmp_path, **dict(pair.split("=") for pair in OPTIONS.split(","))), anyway=True)
+    columns = model.configuration.columns
+    assert columns is not None
+    assert columns.marked == ("price", "stock", "added")
+    (tmp_path / "new.csv").write_text(f"{HEAD}\n{NEW}")
+    with pytest.warns(GraphfclWarning, match="'stock missing' marks them"):
+        model.grow(nodes=read_nodes(tmp_path / "new.csv", model.graph_, columns))
+    names = graph_in_memory(model).feature_names
+    assert names is not None
+    assert graph_in_memory(model).features[-2:, names.tolist().index("stock missing")].tolist() == [1, 0]
