@@ -13,6 +13,7 @@ from tests.cli.command import graphfcl_inside
 from tests.production.models import graph_in_memory
 
 OPTIONS = "decimal=comma,dates=added,features=price+stock,missing=tbd,fold=yes,repeated=count"
+READ: dict[str, Any] = dict(pair.split("=") for pair in OPTIONS.split(","))
 HEAD = "id;label;price;stock;added"
 NEW = "n1;;7,5;NULL;2026-01-09\nn2;;n/a;3;\n"
 
@@ -62,7 +63,7 @@ def test_missing_values_of_later_nodes_are_filled_as_at_the_fit(fitted: Path, tm
     notes: list[str] = []
     ids, features, _ = read_nodes(tmp_path / "new.csv", model.graph_, columns, notes.append)
     assert ids == ["n1", "n2"]
-    shop = read_tables(fitted / "shop", **dict(pair.split("=") for pair in OPTIONS.split(",")))
+    shop = read_tables(fitted / "shop", **READ)
     assert shop.feature_names is not None
     assert shop.feature_names.tolist() == ["price", "stock", "added", "price missing", "added missing"]
     medians = [float(np.median(shop.features[:, place][~gaps])) for place, gaps in (
@@ -123,7 +124,7 @@ def test_a_refit_on_new_tables_fills_as_they_do(fitted: Path, tmp_path: Path) ->
     content = (write_shop(tmp_path) / "nodes.csv").read_text().splitlines()
     content[5] = ";".join([*content[5].split(";")[:3], "", "2026-01-01"])  # now stock lacks a value, too
     (tmp_path / "nodes.csv").write_text("\n".join([*content, ""]))
-    model.refit(read_tables(tmp_path, **dict(pair.split("=") for pair in OPTIONS.split(","))), anyway=True)
+    model.refit(read_tables(tmp_path, **READ), anyway=True)
     columns = model.configuration.columns
     assert columns is not None
     assert columns.marked == ("price", "stock", "added")
