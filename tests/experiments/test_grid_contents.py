@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -92,7 +93,7 @@ def test_variants_list_values_of_settings(tmp_path: Path) -> None:
     path.write_text(SWEPT.replace("contrast.parts = 9", '"contrast.parts" = 9'))
     cells = {cell.row: cell for cell in grid_from_toml(path).cells}
     fixed = {"contrast.epochs": 5, "contrast.parts": 9, "contrast.train_head": True}
-    expected = {
+    expected: dict[str, dict[str, Any]] = {
         f"lpmc, size={size}, contrast.noise={noise}, contrast.train_head=true": {
             **fixed,
             "size": size,

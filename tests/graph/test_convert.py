@@ -67,12 +67,15 @@ def test_pyg_round_trip(graph: Graph) -> None:
 def test_edge_index_round_trip(graph: Graph, of_torch: bool, one_way: bool) -> None:
     """An edge may stand once or twice; arrays and tensors say the same."""
     edges = sparse.triu(graph.adjacency, k=1, format="coo") if one_way else graph.adjacency.tocoo()
+    ends: Any
+    weights: Any
+    labels: Any
     ends, weights, labels = np.stack([edges.row, edges.col]).astype(np.int64), edges.data.copy(), graph.labels.copy()
     features: Any = graph.features.copy()
     if of_torch:
         ends, weights, labels = torch.from_numpy(ends), torch.from_numpy(weights)[:, None], torch.from_numpy(labels)
         features = to_pyg(graph).x
-    names = {"class_names": graph.class_names, "node_ids": graph.node_ids}
+    names: dict[str, Any] = {"class_names": graph.class_names, "node_ids": graph.node_ids}
     back = from_edge_index(ends, features, labels, edge_weight=weights, **names, text=graph.text)
     assert back.sha256 == graph.sha256
 

@@ -186,7 +186,7 @@ def test_features_and_classes_without_a_graph_get_one_sentence() -> None:
     frame = pa.table({"x": [1.0, 2.0]})
     for model in (GraphClassifier(RIDGE), make_pipeline(GraphClassifier(RIDGE))):
         with pytest.raises(InputError, match=r"fit takes a graph, .* and no y: give from_scipy\(adjacency, X, y\)"):
-            model.fit(features, classes)
+            model.fit(features, classes)  # type: ignore[arg-type]
         with pytest.raises(InputError, match=r"got ndarray of numpy: from_scipy\(adjacency, features, labels\) or"):
             model.fit(features)
         with pytest.raises(InputError, match=r"got Table of pyarrow: from_frames\(nodes, edges\) makes one"):

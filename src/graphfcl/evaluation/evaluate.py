@@ -24,6 +24,7 @@ from graphfcl.metrics import (
     stream_metrics,
 )
 from graphfcl.runtime.arrays import read_only
+from graphfcl.runtime.html import html_table
 from graphfcl.stream import Queries, Stream
 from graphfcl.stream.split import draw_evaluation_order
 
@@ -67,14 +68,28 @@ class Evaluation:
         """A table with a row for each session, accuracies in %, and the figures of the whole stream."""
         if not self.confusions:
             return repr(self)
+        shown = self._shown()
+        lines = _aligned(list(shown), list(zip(*shown.values(), strict=True)))
+        return "\n".join([*lines, "", *_stream_lines(self.metrics)])
+
+    def _repr_html_(self) -> str:
+        """The same table for a notebook."""
+        if not self.confusions:
+            return html_table(repr(self), ())
+        shown = self._shown()
+        return html_table(
+            repr(self), zip(*shown.values(), strict=True), [*shown], "\n".join(_stream_lines(self.metrics))
+        )
+
+    def _shown(self) -> dict[str, list[str]]:
+        """The columns of the table that is printed."""
         columns = self._columns
         shown = {name: [str(each) for each in columns[name]] for name in WHOLE if name in columns}
         for metric in session_metrics():
             if "print" in metric.places:
                 shown[metric.title] = [metric.text(value) for value in columns[metric.name]]
         shown["seconds"] = [f"{value:.2f}" for value in columns["seconds"]]
-        lines = _aligned(list(shown), list(zip(*shown.values(), strict=True)))
-        return "\n".join([*lines, "", *_stream_lines(self.metrics)])
+        return shown
 
     def to_frame(self) -> Any:
         """A DataFrame of pandas with a row for each session: metrics are shares, seconds the time to learn."""

@@ -16,8 +16,10 @@ from graphfcl.graph.tables.columns import ReadColumns
 from graphfcl.graph.views import Features, FeatureView
 from graphfcl.graph.visible import VisibleGraph
 from graphfcl.runtime.arrays import array_parts
+from graphfcl.runtime.html import html_table
 
 UNKNOWN = -1
+CLASSES_SHOWN = 12  # in a notebook
 
 
 @dataclass(frozen=True)
@@ -77,6 +79,20 @@ class Graph:
             f"Graph({self.name!r}, {self.node_count:,} nodes, {self.edge_count:,} edges, "
             f"{self.feature_count:,} features, {len(self.class_names)} classes)"
         )
+
+    def _repr_html_(self) -> str:
+        """Its counts, classes and notes for a notebook."""
+        sizes = sorted(zip(self.class_sizes.tolist(), map(str, self.class_labels), strict=True), reverse=True)
+        largest = ", ".join(f"{name} ({size:,})" for size, name in sizes[:CLASSES_SHOWN])
+        more = f" and {len(sizes) - CLASSES_SHOWN} more" if len(sizes) > CLASSES_SHOWN else ""
+        rows = [
+            ("nodes", f"{self.node_count:,}"),
+            ("edges", f"{self.edge_count:,}"),
+            ("features", f"{self.feature_count:,}"),
+            ("labelled nodes", f"{int(self.class_sizes.sum()):,}"),
+            (f"{len(sizes)} classes", f"{largest}{more}"),
+        ]
+        return html_table(f"Graph {self.name!r}", rows, notes="\n".join(self.notes))
 
     @property
     def node_count(self) -> int:

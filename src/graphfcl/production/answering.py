@@ -17,6 +17,7 @@ from graphfcl.production.graph import NodeIndex
 from graphfcl.production.labels.label_store import LabelRole, LabelStore, Statement
 from graphfcl.production.model.parts import whole_number
 from graphfcl.production.model.state import ModelState, RowAnswers
+from graphfcl.runtime.html import html_table
 
 if TYPE_CHECKING:
     from graphfcl.active import Strategy
@@ -41,6 +42,17 @@ class Measured:
 
 class AnsweringModel(LiveModel):
     """A model that answers queries. Each call takes the current state and works on it."""
+
+    def _repr_html_(self) -> str:
+        """Parameters, and what it holds, for a notebook."""
+        rows = [(name, value) for name, value in self.configuration.parameters().items()]
+        if self._state is not None:
+            nodes, edges = self._state.counts()
+            measured = (self._state.history.last_accuracy() or {}).get("validation")
+            rows += [("classes", len(self.classes_)), ("nodes", f"{nodes:,}"), ("edges", f"{edges:,}")]
+            rows += [("version", self.version or "not saved")]
+            rows += [] if measured is None else [("balanced accuracy, validation", f"{100 * measured:.1f} %")]
+        return html_table(repr(self), rows)
 
     @property
     def classes_(self) -> tuple[ClassLabel, ...]:

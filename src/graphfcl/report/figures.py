@@ -59,7 +59,16 @@ class Style:
 def accuracy_figure(result: dict[str, Any], path: str | Path) -> None:
     """Balanced accuracy by session: all classes, base classes, novel classes."""
     figure, axes = new_figure(6.4, 3.8)
-    sessions = result["sessions"]
+    draw_sessions(axes, result["sessions"])
+    axes.set_ylabel("balanced accuracy (%)")
+    axes.set_title(_title(result), fontsize=10)
+    percent_axis(axes)
+    axes.legend(frameon=False, fontsize=9)
+    save_figure(figure, path)
+
+
+def draw_sessions(axes: Any, sessions: Sequence[Mapping[str, Any]]) -> None:
+    """Three lines; a session has its number and its metrics."""
     numbers = [session["session"] for session in sessions]
     for key, title, colour in (
         ("balanced_accuracy", "all classes", ALL),
@@ -67,14 +76,10 @@ def accuracy_figure(result: dict[str, Any], path: str | Path) -> None:
         ("novel", "novel", NOVEL),
     ):
         points = [(n, 100 * s[key]) for n, s in zip(numbers, sessions, strict=True) if s[key] is not None]
-        axes.plot(*zip(*points, strict=True), marker="o", markersize=4, color=colour, label=title)
+        if points:
+            axes.plot(*zip(*points, strict=True), marker="o", markersize=4, color=colour, label=title)
     axes.set_xticks(numbers)
     axes.set_xlabel("session")
-    axes.set_ylabel("balanced accuracy (%)")
-    axes.set_title(_title(result), fontsize=10)
-    percent_axis(axes)
-    axes.legend(frameon=False, fontsize=9)
-    save_figure(figure, path)
 
 
 def curves_figure(blocks: Sequence[Block], path: str | Path, styles: Mapping[str, Style]) -> None:

@@ -172,3 +172,13 @@ def test_answers_are_those_of_a_full_pass_at_every_age(
         fresh = GraphClassifier.load(folder.path, version=version, use=FolderUse(work=tmp_path / f"fresh {version}"))
         assert fresh.predict_proba().tobytes() == used.predict_proba().tobytes()
         assert fresh.unknown_scores().tobytes() == used.unknown_scores().tobytes()
+
+
+def test_explanations_are_those_in_memory(model: GraphClassifier, graph: GraphFolder) -> None:
+    memory = fit(graph.loaded())
+    for node in graph.node_ids[::79].tolist():
+        found, expected = model.explain(node, top=4), memory.explain(node, top=4)
+        assert [each["class"] for each in found["classes"]] == [each["class"] for each in expected["classes"]]
+        assert found["blocks"] == pytest.approx(expected["blocks"], abs=1e-3)
+        assert found["around"] == pytest.approx(expected["around"], abs=1e-3)
+        assert [each["node"] for each in found["neighbours"]] == [each["node"] for each in expected["neighbours"]]

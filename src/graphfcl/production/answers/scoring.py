@@ -23,7 +23,7 @@ def score_of(metric: SessionMetric, true: np.ndarray, predicted: np.ndarray, lab
 
     Its matrix has the classes that occur; those that the model does not have arrived last, as those learned later.
     """
-    late = dict(zip(labels.labels, few_shot_classes(labels).tolist(), strict=True))
+    late: dict[object, bool] = dict(zip(labels.labels, few_shot_classes(labels).tolist(), strict=True))
     places: dict[object, int] = {}
     rows, columns = (
         np.array([places.setdefault(label, len(places)) for label in each.tolist()]) for each in (true, predicted)
