@@ -22,6 +22,7 @@ GROUPS = {
     "active": ("Strategies", "Which nodes to label next."),
     "experiments": ("Grids", "Many runs at once: all methods, graphs and seeds of a table."),
     "runtime": ("Tasks and workers", "Where work is done: here, in further processes, on a cluster."),
+    "report": ("Figures", "Pictures of evaluations and models."),
     "trackers": ("Trackers", "Figures of a training for TensorBoard and MLflow."),
     "errors": ("Errors", "What is raised when something is wrong."),
 }
