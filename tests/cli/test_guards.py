@@ -22,7 +22,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     model.save(root / "m")
     model.learn({"eight": EIGHT[:4]}).save(root / "m")
     model.wait()
-    tables = {
+    tables: dict[str, tuple[str, list[tuple[object, ...]]]] = {
         "supports": ("node,class", [(node, "nine") for node in NINE[:4]]),
         "alike": ("node,class", [(NINE[0], "eight"), (NINE[1], "Eight"), (NINE[2], "nine")]),
         "rivals": ("node,class", [(node, f"rival of {name}") for name in RIVALS for node in members(name)[:25]]),

@@ -221,7 +221,7 @@ def print_effect(effect: "production.Effect", model: Path) -> None:
         if before is not None or after is not None:
             say(f"Balanced accuracy on {where}, %: {percent(before)} before, {percent(after)} after.")
     moves = [f"{each.before} → {each.after} {each.nodes:,}" for each in effect.moves[:MOVES]]
-    more = ["…"] if len(effect.moves) > MOVES else []
+    more = [f"and {len(effect.moves) - MOVES} more"] if len(effect.moves) > MOVES else []
     listed = f": {', '.join([*moves, *more])}" if moves else ""
     say(f"{effect.nodes_changed:,} of {counted(effect.nodes, 'node')} change class{listed}.")
 

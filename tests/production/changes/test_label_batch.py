@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from graphfcl import GraphClassifier, InputError
-from graphfcl.production.labels.history import change_notes, change_text
+from graphfcl.production.labels.history import change_text
 from graphfcl.production.labels.label_store import Statement, Support
 from tests.production.models import copy_of, fitted, members, same_answers, with_parts
 
