@@ -218,3 +218,13 @@ def test_the_token_is_asked_for_and_stays_in_the_tab(page: Page) -> None:
     assert page.served.ask("GET", f"/v1/nodes/{node}")["label"] == "class-00"
     assert page.browser.execute_script("return [localStorage.length, document.cookie]") == [0, ""]
     assert [each for each in page.console() if "401" not in each] == []
+
+
+def test_a_new_class_that_looks_like_a_known_one_is_taught_if_it_is_meant(page: Page) -> None:
+    first, second = members("class-08")[:2]
+    for node, button in ((first, "Cancel"), (second, "Teach a new class")):
+        page.show(str(node))
+        page.press("n")
+        page.enter("dialog[open] input", "Class-00")
+        page.click("dialog[open] button", button)
+    page.shows(f"{DECISIONS}:first-child", f"{second} is Class-00")

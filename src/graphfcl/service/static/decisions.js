@@ -147,10 +147,8 @@ async function send(batch, secondTry = false) {
   const labels = batch.map((each) => ({ id: each.id, class: each.name }));
   const body = { labels, by: signature() };
   if (replacing(batch[0])) body.on_conflict = "replace";
-  if (batch[0].fresh) {
-    body.again = true; // it may be called as a class was that is gone
-    body.new_classes = [...new Set(batch.map((each) => each.name))]; // the page asked if one looks like another class
-  }
+  // The class may be called as one was that is gone, or look like another one: the page asked.
+  if (batch[0].fresh) Object.assign(body, { again: true, new_classes: [...new Set(batch.map((each) => each.name))] });
   const begun = performance.now();
   const parcel = { ...parcelOf("POST", path("labels"), body), batch };
   try {
