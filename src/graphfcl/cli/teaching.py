@@ -145,7 +145,7 @@ def groups(
 def label_issues(
     options: ComputeOptions,
     count: Annotated[int | None, option("Maximum number of labels to list (default: all).", min=1)] = None,
-    threshold: Annotated[float, option("Lowest confidence to list; 0 lists every label.", min=0, max=1)] = 0.5,
+    threshold: Annotated[float, option("Lowest confidence to list; 0 lists every label.", min=0, max=1)] = 0.9,
     folds: Annotated[int, option("Number of models to train, each without a part of the labels.", min=2)] = 3,
     out: Annotated[Path | None, option("Output file, .csv or .parquet, with an empty column class to fill in.")] = None,
     seed: Seed = 0,

@@ -236,7 +236,7 @@ class AnsweringModel(LiveModel):
         nodes: Any = None,
         *,
         count: int | None = None,
-        threshold: float = 0.5,
+        threshold: float = 0.9,
         folds: int = 3,
         seed: int = 0,
         progress: bool | Progress = SILENT,

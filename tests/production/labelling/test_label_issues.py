@@ -101,7 +101,7 @@ def test_the_most_confident_come_first_and_the_model_stays_as_it_is(ridge: Graph
     confidence = table["confidence"].to_numpy()
     assert (np.diff(confidence) <= 0).all()
     assert 0 <= confidence.min() <= confidence.max() <= 1
-    assert ridge.label_issues(folds=2).num_rows == (confidence >= 0.5).sum() > 0
+    assert ridge.label_issues(folds=2).num_rows == (confidence >= 0.9).sum() > 0
     assert ridge.label_issues(count=7, threshold=0.1, folds=2) == table.slice(0, 7)
     assert ridge.label_issues(threshold=1, folds=2).num_rows == 0
     same_answers(ridge, before)

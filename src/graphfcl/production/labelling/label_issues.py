@@ -65,7 +65,7 @@ def _checked(count: Any, threshold: Any, folds: Any, seed: Any) -> tuple[int | N
     if count is not None and whole_number(count, "the count", 20) < 1:
         raise InputError(f"the count is {count}: ask for at least one label.")
     if isinstance(threshold, bool) or not isinstance(threshold, int | float) or not 0 <= threshold <= 1:
-        raise InputError(f"the threshold is {shown(threshold)}: choose one between 0 and 1, such as 0.5.")
+        raise InputError(f"the threshold is {shown(threshold)}: choose one between 0 and 1, such as 0.9.")
     if whole_number(folds, "the number of folds", 3) < 2:
         raise InputError(f"the number of folds is {folds}: split the labels into at least two.")
     return count, int(folds), seed_of(seed)
