@@ -78,8 +78,8 @@ class UnknownEnds:
         """rows: of the table."""
         if self.count == rows > LISTED:
             return InputError(
-                f"{edges.path}: no edge joins two nodes ({', '.join(self._first(edges))}): check that the table of nodes "
-                "has rows, and that both tables write ids alike."
+                f"{edges.path}: no edge joins two nodes ({', '.join(self._first(edges))}): check that the table of "
+                "nodes has rows, and that both tables write ids alike."
             )
         return InputError(
             f"{edges.path}: {counted(self.count, 'edge')} {self.listed(edges)}: add the nodes, or leave such edges out "

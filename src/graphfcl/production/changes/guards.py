@@ -7,8 +7,7 @@ from numbers import Real
 from typing import Any
 
 from graphfcl.errors import AccuracyLossError, InputError, did_you_mean, quoted, shown
-from graphfcl.graph.ids import ClassLabel, normal
-from graphfcl.graph.ids import bare_name
+from graphfcl.graph.ids import ClassLabel, bare_name, normal
 from graphfcl.methods import Progress
 from graphfcl.production.labels.label_store import LabelStore
 from graphfcl.production.model.calibrating import loss_of
