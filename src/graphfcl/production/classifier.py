@@ -14,15 +14,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from graphfcl.defaults import MODEL_METHOD
-from graphfcl.errors import InputError, did_you_mean
+from graphfcl.errors import InputError
 from graphfcl.graph.ids import ClassLabel
 from graphfcl.graph.tables.frames import is_frame
-from graphfcl.methods import SILENT, Learner, Progress, find_method, flat_settings, settings_as_json
+from graphfcl.methods import SILENT, Learner, Progress
 from graphfcl.methods.progress import progress_of
 from graphfcl.production.answering import AnsweringModel
 from graphfcl.production.answers.answers import ModelAnswers
 from graphfcl.production.graph.place import AS_BEFORE, FolderUse
 from graphfcl.production.labels.label_store import Statement, Support
+from graphfcl.production.model.parameters import changed_parameters, refuse_targets, with_settings
 from graphfcl.production.model.parts import ModelParts, list_of_names, make_configuration
 from graphfcl.production.model.state import AnsweringLearner, ModelState
 from graphfcl.production.model.versions import Versions
@@ -32,9 +33,6 @@ if TYPE_CHECKING:  # predictions do not import what only a change needs
     from graphfcl.production.changes.refitting import Refit
     from graphfcl.production.labelling.groups import Group
     from graphfcl.production.model.fit_checkpoints import FitCheckpoints
-
-SETTING = "settings__"  # what the names of the method's settings begin with among parameters
-CHANGEABLE = ("way", "shot", "max_loss")  # parameters of a fitted model; all others are in what was trained
 
 
 class GraphClassifier(AnsweringModel):
@@ -85,12 +83,7 @@ class GraphClassifier(AnsweringModel):
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The constructor's arguments by name. deep: also every setting of the method, as ``settings__NAME``."""
         parameters = {**self.configuration.parameters(), "settings": dict(self.settings), "device": self.device}
-        if deep:
-            method = find_method(self.method)
-            settings = method.settings_with({**method.learner.production_settings, **self.settings})
-            for name, value in flat_settings(settings_as_json(settings)).items():
-                parameters[f"{SETTING}{name.replace('.', '__')}"] = value
-        return parameters
+        return with_settings(parameters) if deep else parameters
 
     def set_params(self, **changes: Any) -> "GraphClassifier":
         """Change some of them, all or none; after a fit only ``way``, ``shot`` and ``max_loss``.
@@ -99,20 +92,7 @@ class GraphClassifier(AnsweringModel):
         """
         with self._changing:
             parameters = self.get_params(deep=False)
-            for name in changes:
-                if name not in parameters and not name.startswith(SETTING):
-                    raise InputError(f"GraphClassifier has no parameter {name!r}: {did_you_mean(name, [*parameters])}")
-                if self._state is not None and name not in CHANGEABLE:
-                    raise InputError(
-                        f"this classifier is fitted, so {name} cannot change: make a new one, as sklearn.base.clone "
-                        "does."
-                    )
-            own = {name: value for name, value in changes.items() if name.startswith(SETTING)}
-            changed = type(self)(**{**parameters, **{name: changes[name] for name in changes.keys() - own.keys()}})
-            if own:
-                named = {name.removeprefix(SETTING).replace("__", "."): value for name, value in own.items()}
-                changed.settings |= flat_settings(named)
-                find_method(changed.method).settings_with(changed.settings)
+            changed = type(self)(**changed_parameters(parameters, changes, fitted=self._state is not None))
             for name in parameters:
                 setattr(self, name, getattr(changed, name))
         return self
@@ -152,11 +132,7 @@ class GraphClassifier(AnsweringModel):
         from graphfcl.production.model.fit_checkpoints import FitCheckpoints
         from graphfcl.production.model.fitting import Fitted, fit_model
 
-        if y is not None:
-            raise InputError(
-                "fit takes a graph, which holds features, edges and classes, and no y: give from_scipy(adjacency, X, "
-                "y) or from_frames(nodes, edges), outside a pipeline that changes features."
-            )
+        refuse_targets(y)
         source, hidden = as_graph(graph, "fit"), list_of_names(hide_classes, "the classes to hide")
         configuration = replace(self.configuration, columns=source.columns)
         kept = checkpoints or FitCheckpoints()
