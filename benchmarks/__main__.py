@@ -19,6 +19,7 @@ BENCHMARKS = (
     "production",
     "answers",
     "groups",
+    "label_issues",
     "closed_set",
     "false_positives",
     "suggest",

@@ -22,10 +22,12 @@ DATASETS = "debian,wordnet,amazon-clothing-20,cora-topics,coauthor-cs"
 Row = dict[str, Any]
 
 
-def rows_of_walks(prefix: str, walk: Callable[..., list[Row]], *further: Any) -> list[Row]:
-    """``walk(dataset, seed, device, *further)`` for every dataset and seed."""
-    datasets = os.environ.get(f"{prefix}_DATASETS", DATASETS).split(",")
-    seeds = [int(seed) for seed in os.environ.get(f"{prefix}_SEEDS", "0,1,2").split(",")]
+def rows_of_walks(
+    prefix: str, walk: Callable[..., list[Row]], *further: Any, graphs: str = DATASETS, draws: str = "0,1,2"
+) -> list[Row]:
+    """``walk(dataset, seed, device, *further)`` for every dataset and seed. graphs, draws: the usual ones."""
+    datasets = os.environ.get(f"{prefix}_DATASETS", graphs).split(",")
+    seeds = [int(seed) for seed in os.environ.get(f"{prefix}_SEEDS", draws).split(",")]
     device, jobs = os.environ.get(f"{prefix}_DEVICE", "cpu"), int(os.environ.get(f"{prefix}_JOBS", "1"))
     with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
         waiting = [pool.submit(walk, *each, device, *further) for each in product(datasets, seeds)]

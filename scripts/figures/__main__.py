@@ -46,6 +46,7 @@ PARTS: dict[str, Callable[..., str]] = {
     "anchor-curve": anchor.anchor_curve,
     "answers": others.answers,
     "groups": others.groups,
+    "label-issues": others.label_issues,
     "strategies": others.strategies,
     "candidates": others.candidates,
     "widths": tuning.widths,

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from benchmarks import closed_set as closed_set_benchmark
+from benchmarks import label_issues as label_issues_benchmark
 from benchmarks.false_positives import RATIOS, rates
 from graphfcl.methods import METHODS
 from graphfcl.report import ORACLE, Block, summary
@@ -110,6 +111,31 @@ def groups() -> str:
         for row, number, digits in zip(rows.values(), found, (1, 0, 1, 1, 0), strict=True):
             row.append(f"{number:.{digits}f}")
     return table(["", *code(GRAPHS)], rows.values())
+
+
+def label_issues() -> str:
+    """How well wrong labels are found, by the model's confidence and by other scores of the same probabilities."""
+    lines = read_csv("label_issues.csv")
+    graphs, scores = (dict.fromkeys(line[key] for line in lines) for key in ("dataset", "score"))
+
+    def row(title: str, form: str, **where: str) -> list[str]:
+        cells = []
+        for graph in graphs:
+            here = [line for line in lines if {"dataset": graph, **where}.items() <= line.items()]
+            means = {key: label_issues_benchmark.mean(here, key) for key in label_issues_benchmark.MEASURED}
+            cells.append(form.format(**means))
+        return [title, *cells]
+
+    titles = label_issues_benchmark.TITLES
+    return table(
+        ["AUROC, precision", *code(graphs)],
+        [
+            *(row(titles[score], "{AUROC:.3f}, {precision:.0%}", score=score) for score in scores),
+            row("labels", "{labels:,.0f}"),
+            row("accuracy of the likeliest class", "{accuracy:.0%}"),
+            row(f"processor seconds of {lines[0]['folds']} folds, of a fit", "{seconds:.0f}, {fit seconds:.0f}"),
+        ],
+    )
 
 
 def strategies(method: str) -> str:

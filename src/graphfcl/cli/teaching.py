@@ -151,7 +151,7 @@ def label_issues(
     seed: Seed = 0,
     device: Device = "auto",
 ) -> Answer:
-    """Find labels that are probably wrong, by models trained without them; takes about as long as --folds fits."""
+    """Find labels that are probably wrong, by models trained without them; takes --folds trainings."""
     production.refuse_unwritable(out, "label issues")
     classifier = options.load(device=device)
     with methods.ProgressBars() as bars:
