@@ -16,7 +16,7 @@ import numpy as np
 from graphfcl.defaults import MODEL_METHOD
 from graphfcl.errors import InputError
 from graphfcl.graph.ids import ClassLabel
-from graphfcl.graph.tables.frames import is_frame
+from graphfcl.graph.tables.frames import is_table
 from graphfcl.methods import SILENT, Learner, Progress
 from graphfcl.methods.progress import progress_of
 from graphfcl.production.answering import AnsweringModel
@@ -183,11 +183,11 @@ class GraphClassifier(AnsweringModel):
     ) -> "GraphClassifier":
         """Learn classes from labelled nodes: ``{"class name": [node ids]}``; a known class gets more supports.
 
-        supports: such a mapping, or a DataFrame with the columns ``node`` and ``class``, or those of the tables of the
+        supports: such a mapping, or a DataFrame or the Path of a table with the columns ``node`` and ``class``, or those of the tables of the
         fit; its columns ``by``, ``when`` and those that the fit did not have are kept with the labels. by, when: who
         gave the labels and when, kept with them. on_conflict, new_classes: see :meth:`learn_listed`.
         """
-        if is_frame(supports):
+        if is_table(supports):
             from graphfcl.production.changes.user_tables import read_supports
 
             columns, graph = self._columns(), self._current().parts.graph
@@ -278,8 +278,8 @@ class GraphClassifier(AnsweringModel):
     def grow(self, *, nodes: Any = None, edges: Any = None, on_existing: str = "refuse") -> "GraphClassifier":
         """Add nodes (ids, features, texts) and edges (sources, targets, weights) in one change.
 
-        Either may be a DataFrame with the columns of the tables of the fit, or ``node`` and the feature columns;
-        ``source`` and ``target``. A node or an edge that is in the graph with the same features or the same weight
+        Either may be a DataFrame, or the Path of a table, with the columns of the tables of the fit, or ``node`` and
+        the feature columns; ``source`` and ``target``. A node or an edge that is in the graph with the same features or the same weight
         changes nothing. on_existing: ``refuse`` all if others are there, ``skip`` these, or ``update`` their features
         and weights; a row of nodes replaces all features of its node.
         """

@@ -6,6 +6,7 @@ Neither pandas nor polars is needed: a caller that has a frame has its library.
 import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from graphfcl.errors import InputError
@@ -20,6 +21,11 @@ def is_frame(value: Any) -> bool:
         return True
     offers = hasattr(value, "__arrow_c_stream__") or hasattr(value, "__dataframe__")
     return offers and (hasattr(value, "columns") or hasattr(value, "schema"))
+
+
+def is_table(value: Any) -> bool:
+    """Whether a value is a frame, or the path of a table."""
+    return isinstance(value, Path) or is_frame(value)
 
 
 def library_of(value: Any) -> str:

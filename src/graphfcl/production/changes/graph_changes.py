@@ -11,7 +11,7 @@ from graphfcl.errors import InputError, quoted, shown
 from graphfcl.graph.build import adjacency_from_edges
 from graphfcl.graph.ids import list_of_nodes, listed
 from graphfcl.graph.tables.columns import ReadColumns
-from graphfcl.graph.tables.frames import is_frame
+from graphfcl.graph.tables.frames import is_table
 from graphfcl.production.graph import ModelGraph
 from graphfcl.production.graph.feature_columns import clean_new_ids
 from graphfcl.production.labels.history import Entry
@@ -44,7 +44,7 @@ def as_new_nodes(source: Any, graph: ModelGraph, columns: ReadColumns | None) ->
     """New nodes of a tuple, a DataFrame, or none. columns: of the tables of the fit."""
     if source is None:
         return None
-    if is_frame(source):
+    if is_table(source):
         from graphfcl.production.changes.new_nodes import read_nodes
 
         return read_nodes(source, graph, columns)
@@ -67,7 +67,7 @@ def as_new_edges(source: Any, columns: ReadColumns | None) -> NewEdges | None:
     """New edges of a tuple, a DataFrame, or none."""
     if source is None:
         return None
-    if is_frame(source):
+    if is_table(source):
         from graphfcl.production.changes.user_tables import read_edges
 
         return read_edges(source, columns)

@@ -16,7 +16,7 @@ import numpy as np
 from graphfcl.errors import InputError
 from graphfcl.graph.ids import list_of_nodes
 from graphfcl.graph.tables.columns import ReadColumns
-from graphfcl.graph.tables.frames import is_frame
+from graphfcl.graph.tables.frames import is_table
 from graphfcl.methods import SILENT, Learner, Progress, find_method
 from graphfcl.methods.progress import progress_of
 from graphfcl.production.answers.calibration import Calibration
@@ -127,7 +127,7 @@ class LiveModel:
         """The ids in a list, an array, or a DataFrame; None stays None."""
         if nodes is None:
             return None
-        if is_frame(nodes):
+        if is_table(nodes):
             from graphfcl.production.changes.user_tables import read_ids
 
             return read_ids(nodes, self._columns())

@@ -20,7 +20,7 @@ from graphfcl.graph.tables.columns import (
     ReadColumns,
     label_key,
 )
-from graphfcl.graph.tables.frames import arrow_table, is_frame
+from graphfcl.graph.tables.frames import arrow_table, is_frame, is_table
 from graphfcl.graph.tables.table import Table, missing_value
 from graphfcl.graph.tables.text_files import lines_of_rows
 from graphfcl.graph.tables.values import is_list, weights_of
@@ -246,13 +246,13 @@ def _nodes_and_classes(
     nodes: Any, classes: Any, columns: ReadColumns | None, labels: LabelStore
 ) -> tuple[list[Any], list[str]]:
     if classes is None:
-        if not is_frame(nodes):
+        if not is_table(nodes):
             raise InputError("score needs the true class of each node: give score(nodes, classes).")
         table = TextTable.read(nodes)
         return table.need_ids(id_names(columns)), table.need(class_names(columns), "their classes")
     if isinstance(classes, str):
         raise InputError(f"the classes are {shown(classes)}: give a list, a class for each node.")
-    ids = read_ids(nodes, columns) if is_frame(nodes) else listed(list_of_nodes(nodes))
+    ids = read_ids(nodes, columns) if is_table(nodes) else listed(list_of_nodes(nodes))
     # A gap or a negative number means no class, as in the labels of a graph.
     names = [
         "" if is_nothing(label) or (is_whole(label) and label < 0) else labels.text(label) for label in listed(classes)
