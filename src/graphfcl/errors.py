@@ -89,6 +89,22 @@ def did_you_mean(word: str, options: Sequence[str], fallback: str | None = None,
     return f"there are {', '.join(options)}." if fallback is None else fallback
 
 
+# What a message must not repeat: a query, user:password@ of a URL, password=…, and the like.
+SECRETS = re.compile(
+    r"(?P<kept>sql:)(?!['…]).+"
+    r"|(?P<url>//)[^\s/@]+@"
+    r"|(?P<key>(?:password|passwd|pwd|secret|token|\w*key)\s*[=:]\s*)(?:'[^']*'?|\"[^\"]*\"?|[^\s&;,)'\"]+)",
+    re.DOTALL | re.IGNORECASE,
+)
+
+
+def without_secrets(text: str) -> str:
+    """The same text, with ``…`` in place of queries (``sql:…``) and of passwords in connection strings."""
+    return SECRETS.sub(
+        lambda match: f"{match['kept'] or match['url'] or match['key']}…{'@' * bool(match['url'])}", text
+    )
+
+
 def in_one_line(error: BaseException) -> str:
     """The type and message of a foreign error, in one line."""
     text = " ".join(str(error).split())[:200]

@@ -18,7 +18,7 @@ PLACES = {
     "serve": ("service/", "cli/"),
     "mlflow": ("trackers.py",),
     "pandas": ("evaluation/evaluate.py",),
-    "duckdb": ("graph/folder/sources/tables.py",),
+    "duckdb": ("graph/folder/sources/tables.py", "graph/tables/queries.py"),
 }
 SOURCES = ROOT / "src" / "graphfcl"
 

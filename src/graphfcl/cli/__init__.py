@@ -1,5 +1,6 @@
 """The command line: verbs that parse, call and print. Heavy imports are inside the verbs."""
 
+import re
 import shlex
 import signal
 import sys
@@ -21,7 +22,7 @@ from graphfcl.cli.run import SWITCHES, run_method
 from graphfcl.cli.stream import show_stream
 from graphfcl.cli.teaching import groups, label_issues, suggest
 from graphfcl.cli.versions import erase, history, info, prune, refit, rollback
-from graphfcl.errors import GraphfclError, GraphfclWarning, GraphNote, printable
+from graphfcl.errors import GraphfclError, GraphfclWarning, GraphNote, printable, without_secrets
 from graphfcl.version import __version__
 
 WITH_RESUME = ("run", "fit")
@@ -81,7 +82,7 @@ def main(arguments: list[str] | None = None) -> None:
     except GraphfclError as error:
         if debug:
             raise
-        print(f"error: {printable(str(error))}", file=sys.stderr)
+        print(f"error: {printable(without_secrets(str(error)))}", file=sys.stderr)
         sys.exit(error.exit_code)
     except BrokenPipeError:
         sys.stderr.close()  # the reader of our output has closed it
@@ -110,12 +111,19 @@ def _show_warning(message: Warning | str, category: type[Warning], *_: object) -
     print(f"{kind}: {printable(str(message))}", file=sys.stderr)
 
 
+def _without_database(before: str, word: str) -> str:
+    """A word of a command, without the query or the connection string in it. before: the word before it."""
+    if before == "--database":
+        return "…"
+    return without_secrets(re.sub(r"^(--database=).*", r"\1…", word, flags=re.DOTALL))
+
+
 def how_to_go_on(words: Sequence[str]) -> str:
     """How to continue after Ctrl-C, with the exact command. words: those of the interrupted command."""
     verb = next((word for word in words if not word.startswith("-")), "")
     if verb in WITH_RESUME and "--resume" not in words:
         words = [*words, "--resume"]
-    command = shlex.join(["graphfcl", *words])
+    command = shlex.join(["graphfcl", *map(_without_database, ["", *words], words)])
     if verb in (*WITH_RESUME, "bench"):
         return f"stopped: go on where it was with `{command}`."
     if verb in CHANGES:

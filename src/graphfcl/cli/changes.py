@@ -9,14 +9,24 @@ import graphfcl.methods as methods
 import graphfcl.production as production
 from graphfcl.cli.completion import choices
 from graphfcl.cli.on_disk import ComputeOptions, ModelOptions
-from graphfcl.cli.options import Device, DryRun, OptionGroup, Wait, argument, option, requested_device
+from graphfcl.cli.options import (
+    Database,
+    Device,
+    DryRun,
+    OptionGroup,
+    Wait,
+    argument,
+    option,
+    requested_device,
+    tables_of,
+)
 from graphfcl.cli.output import Answer, answers, print_table, say, tell
 from graphfcl.errors import InputError, counted
 from graphfcl.production.labels.class_curves import labels_text
 from graphfcl.production.labels.history import change_notes, change_text, percent, short_time
 
 MOVES = 5  # kinds of nodes that change class, which are printed
-NodeTable = Annotated[Path, argument("Table with the column node.")]
+NodeTable = Annotated[str, argument("Table with the column node, a file or 'sql:SELECT …'.")]
 
 
 @dataclass(frozen=True)
@@ -76,7 +86,7 @@ def make_change(
     return changed(classifier, options.model)
 
 
-def listed_ids(table: Path | None, classifier: "production.GraphClassifier") -> Any:
+def listed_ids(table: Any, classifier: "production.GraphClassifier") -> Any:
     """The ids in a user's table; None without a table."""
     return None if table is None else production.read_ids(table, classifier.configuration.columns)
 
@@ -87,8 +97,14 @@ def _note(text: str) -> None:
 
 @answers
 def learn(
-    supports: Annotated[Path, argument("Table with the columns node and class; by, when and others are stored too.")],
+    supports: Annotated[
+        str,
+        argument(
+            "Table with the columns node and class, a file or 'sql:SELECT …'; by, when and others are stored too."
+        ),
+    ],
     options: ChangeOptions,
+    database: Database = None,
     on_conflict: Annotated[
         str, option("If a node has another label: refuse, keep or replace it.", choices("refuse", "keep", "replace"))
     ] = "refuse",
@@ -96,10 +112,11 @@ def learn(
     new: NewClassOptions,
 ) -> Answer:
     """Learn new classes, or more labelled nodes of known classes."""
+    (table,) = tables_of(supports, database=database)
 
     def apply(classifier: "production.GraphClassifier") -> None:
         columns, graph = classifier.configuration.columns, classifier.graph_
-        listed = production.read_supports(supports, columns, graph=graph, classes=classifier.classes_, tell=_note)
+        listed = production.read_supports(table, columns, graph=graph, classes=classifier.classes_, tell=_note)
         classifier.learn_listed(listed, on_conflict=on_conflict, new_classes=new.allowed())
 
     return options.change(apply)
@@ -108,8 +125,9 @@ def learn(
 @answers
 def grow(
     options: ChangeOptions,
-    nodes: Annotated[Path | None, option("Table of new nodes: the column node, and text or feature columns.")] = None,
-    edges: Annotated[Path | None, option("Table of new edges: columns source, target, optionally weight.")] = None,
+    nodes: Annotated[str | None, option("Table of new nodes: the column node, and text or feature columns.")] = None,
+    edges: Annotated[str | None, option("Table of new edges: columns source, target, optionally weight.")] = None,
+    database: Database = None,
     on_existing: Annotated[
         str,
         option(
@@ -121,11 +139,12 @@ def grow(
     """Add nodes and edges to the model's graph, or update them."""
     if nodes is None and edges is None:
         raise InputError("there is nothing to add: give --nodes, --edges or both.")
+    node_table, edge_table = tables_of(nodes, edges, database=database)
 
     def apply(classifier: "production.GraphClassifier") -> None:
         columns = classifier.configuration.columns
-        new = None if nodes is None else production.read_nodes(nodes, classifier.graph_, columns, _note)
-        ends = None if edges is None else production.read_edges(edges, columns)
+        new = None if nodes is None else production.read_nodes(node_table, classifier.graph_, columns, _note)
+        ends = None if edges is None else production.read_edges(edge_table, columns)
         classifier.grow(nodes=new, edges=ends, on_existing=on_existing)
 
     return options.change(apply)
@@ -134,24 +153,27 @@ def grow(
 @answers
 def shrink(
     options: ChangeOptions,
-    nodes: Annotated[Path | None, option("Table of nodes to remove, with the column node.")] = None,
-    edges: Annotated[Path | None, option("Table of edges to remove, with the columns source and target.")] = None,
+    nodes: Annotated[str | None, option("Table of nodes to remove, with the column node.")] = None,
+    edges: Annotated[str | None, option("Table of edges to remove, with the columns source and target.")] = None,
+    database: Database = None,
 ) -> Answer:
     """Remove nodes and edges, and what was learned from them as far as the method allows."""
     if nodes is None and edges is None:
         raise InputError("there is nothing to remove: give --nodes, --edges or both.")
+    node_table, edge_table = tables_of(nodes, edges, database=database)
 
     def apply(classifier: "production.GraphClassifier") -> None:
-        gone = None if edges is None else production.read_edges(edges, classifier.configuration.columns)[:2]
-        classifier.shrink(nodes=listed_ids(nodes, classifier), edges=gone)
+        gone = None if edges is None else production.read_edges(edge_table, classifier.configuration.columns)[:2]
+        classifier.shrink(nodes=listed_ids(node_table, classifier), edges=gone)
 
     return options.change(apply)
 
 
 @answers
-def unlearn(nodes: NodeTable, options: ChangeOptions) -> Answer:
+def unlearn(nodes: NodeTable, options: ChangeOptions, database: Database = None) -> Answer:
     """Remove the labels of some nodes."""
-    return options.change(lambda classifier: classifier.unlearn(listed_ids(nodes, classifier)))
+    (table,) = tables_of(nodes, database=database)
+    return options.change(lambda classifier: classifier.unlearn(listed_ids(table, classifier)))
 
 
 @answers

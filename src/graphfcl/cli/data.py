@@ -10,9 +10,8 @@ import graphfcl.graph as graphs
 import graphfcl.graph.folder as graph_folders
 import graphfcl.production as production
 import graphfcl.stream as streams
-from graphfcl.cli.completion import graph_names
 from graphfcl.cli.help import Verbs, epilog
-from graphfcl.cli.options import DataDir, Graph, Seed, needed_graph, option
+from graphfcl.cli.options import DataDir, GraphOptions, Seed, option
 from graphfcl.cli.output import Answer, answers, print_table, say
 from graphfcl.errors import counted
 from graphfcl.runtime.memory import format_bytes
@@ -45,32 +44,30 @@ def list_datasets(data_dir: DataDir = None) -> Answer:
 
 @data.command("show", epilog=epilog("data show"))
 @answers
-def show_dataset(graph: Graph = None, data_dir: DataDir = None, as_json: bool = False) -> Answer:
+def show_dataset(source: GraphOptions, as_json: bool = False) -> Answer:
     """Show the counts, class sizes and origin of a graph."""
-    name = needed_graph(graph)
-    dataset, options = datasets.find_dataset(name)
-    if graph_folders.is_graph_folder(name):
-        stored = graph_folders.GraphFolder.open(name)
+    dataset, options = source.dataset()
+    if source.graph is not None and graph_folders.is_graph_folder(source.graph):
+        stored = graph_folders.GraphFolder.open(source.graph)
         facts = describe(dataset, stored, name=stored.name, source=stored.source, digest=stored.sha256)
         return Answer(facts, lambda: _print_facts(facts))
-    folder = datasets.data_folder(data_dir) if dataset.files else None
+    folder = datasets.data_folder(source.data_dir) if dataset.files else None
     if dataset.missing_files(folder) and not as_json:
         say(f"{dataset.name}: {dataset.title}")
         say()
-    loaded = dataset.read(data_dir, options)
+    loaded = dataset.read(source.data_dir, options)
     facts = describe(dataset, loaded, sha256=loaded.sha256)
     return Answer(facts, lambda: _print_facts(facts))
 
 
 @data.command("check", epilog=epilog("data check"))
 @answers
-def check_dataset(graph: Graph = None, data_dir: DataDir = None, seed: Seed = 0) -> Answer:
+def check_dataset(source: GraphOptions, seed: Seed = 0) -> Answer:
     """Read a graph and say what looks wrong with it; nothing is trained or written.
 
     Exit code 0 if nothing serious was found, 1 if something was, 2 if the graph cannot be read.
     """
-    dataset, options = datasets.find_dataset(needed_graph(graph))
-    loaded = dataset.read(data_dir, options)
+    loaded = source.load()
     findings = production.check_graph(loaded, seed=seed)
     serious = sum(finding.serious for finding in findings)
 
@@ -97,14 +94,10 @@ def check_dataset(graph: Graph = None, data_dir: DataDir = None, seed: Seed = 0)
 @data.command("import", epilog=epilog("data import"))
 @answers
 def import_dataset(
-    graph: Annotated[
-        str | None, option("Graph: a name, an .npz file, a folder of tables, or a raw OGB dataset.", graph_names)
-    ] = None,
+    source: GraphOptions,
     *,
     out: Annotated[Path, option("Graph folder to create.")],
     memory: Annotated[str, option("Memory that the import may use, such as 800MB or 4GB.")] = "2GB",
-    name: Annotated[str | None, option("Name of the graph (default: the name of the source).")] = None,
-    data_dir: DataDir = None,
 ) -> Answer:
     """Create a graph folder: a graph stored on disk, for graphs that do not fit into memory.
 
@@ -112,7 +105,8 @@ def import_dataset(
     """
     from graphfcl.datasets.importing import import_graph
 
-    folder = import_graph(needed_graph(graph), out, memory=memory, name=name, data_dir=data_dir, tell=say)
+    with source.source() as graph:
+        folder = import_graph(graph, out, memory=memory, name=source.name, data_dir=source.data_dir, tell=say)
 
     def show() -> None:
         say(f"{folder.edge_count:,} edges are written.")

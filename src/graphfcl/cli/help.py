@@ -4,10 +4,12 @@ import signal
 from collections.abc import Mapping
 from typing import Any
 
+from typer import BadParameter
 from typer.core import TyperGroup
 
-from graphfcl.errors import GraphfclError
+from graphfcl.errors import GraphfclError, without_secrets
 
+USAGE_ERROR: Any = BadParameter.__bases__[0]  # of click, which typer may have inside
 CHANGED = "model, version, classes, and changes (the entries of `history --json` for the new version)."
 EFFECT = (
     " With --dry-run also dry_run and effect (new_classes, gone_classes, accuracy_before, accuracy_after, nodes, "
@@ -154,6 +156,9 @@ class Verbs(TyperGroup):
             return super().invoke(ctx)
         except KeyboardInterrupt as error:
             raise Interrupted(error) from error
+        except USAGE_ERROR as error:  # it repeats words of the command
+            error.message = without_secrets(error.message)
+            raise
 
 
 def _summary(command: Any) -> str:

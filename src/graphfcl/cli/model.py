@@ -11,11 +11,12 @@ from typing import Annotated, Any
 import typer
 
 import graphfcl.cli.options as opts
+import graphfcl.graph as graphs
 import graphfcl.graph.folder as graph_folders
 import graphfcl.methods as methods
 import graphfcl.production as production
 from graphfcl.cli.changes import changed, listed_ids
-from graphfcl.cli.completion import graph_names, method_names
+from graphfcl.cli.completion import method_names
 from graphfcl.cli.on_disk import ComputeOptions, FolderOptions, ModelOptions, compute_scores
 from graphfcl.cli.options import argument, option
 from graphfcl.cli.output import Answer, Rows, answers, print_table, say, say_notes, tell
@@ -25,7 +26,9 @@ from graphfcl.errors import InputError, counted
 HERE = Path("-")  # standard output
 IN_MEMORY = ""  # in place of the work folder of a fit
 Out = Annotated[Path | None, option("Output file, .parquet or .csv; - writes CSV to standard output.", allow_dash=True)]
-OnlyNodes = Annotated[Path | None, option("Table with the column node: only these nodes (default: all).")]
+OnlyNodes = Annotated[
+    str | None, option("Table with the column node, a file or 'sql:SELECT …': only these nodes (default: all).")
+]
 Version = Annotated[int | None, option("Version to read (default: the newest).")]
 
 
@@ -42,7 +45,8 @@ class FitOptions:
 
 @answers
 def fit(
-    graph: Annotated[str, option(opts.GRAPH_HELP, graph_names)],
+    source: opts.GraphOptions,
+    *,
     model: Annotated[Path, option("Model folder to create.")],
     hide_classes: Annotated[str | None, option("Classes to treat as unlabelled, separated by commas.")] = None,
     method: Annotated[
@@ -50,14 +54,13 @@ def fit(
     ] = MODEL_METHOD,
     settings: opts.Settings = None,
     resume: Annotated[bool, option("Continue a fit that was interrupted.", flag="--resume")] = False,
-    *,
     options: FitOptions,
     device: opts.Device = "auto",
     wait: Annotated[float, option("Seconds to wait while another process creates a model there.", min=0)] = 0.0,
-    data_dir: opts.DataDir = None,
     large: FolderOptions,
 ) -> Answer:
     """Train a model on all labelled nodes of a graph and save it as a model folder."""
+    source.check()
     name = methods.method_from(method).name
     hidden = [each.strip() for each in (hide_classes or "").split(",") if each.strip()]
     folder = production.ModelFolder(model)
@@ -70,10 +73,16 @@ def fit(
         keep = stack.enter_context(folder.creating(wait, write_cache=False))
         large.refuse_unusable_work()
         checkpoints = folder.fit_checkpoints(resume=resume)
-        at = _resumed(large, checkpoints) if graph_folders.is_graph_folder(graph) else large
-        loaded, _ = at.load_graph(graph, data_dir, name, stack, model / production.WORK)
-        if graph_folders.is_graph_folder(graph):
-            checkpoints.work = IN_MEMORY if loaded.work is None else str(loaded.work.absolute())
+        loaded: graphs.AnyGraph
+        if source.graph is None:
+            large.refuse_in_memory()
+            loaded = source.load()
+        else:
+            in_folder = graph_folders.is_graph_folder(source.graph)
+            at = _resumed(large, checkpoints) if in_folder else large
+            loaded, _ = at.load_graph(source.graph, source.data_dir, name, stack, model / production.WORK)
+            if in_folder:
+                checkpoints.work = IN_MEMORY if loaded.work is None else str(loaded.work.absolute())
         say_notes(loaded)
         parameters = opts.settings_from_options(settings)
         classifier = production.GraphClassifier(
@@ -99,12 +108,18 @@ def _resumed(options: FolderOptions, checkpoints: "production.FitCheckpoints") -
 
 @answers
 def labels(
-    options: ModelOptions, out: Out = None, nodes: OnlyNodes = None, version: Version = None, as_json: bool = False
+    options: ModelOptions,
+    out: Out = None,
+    nodes: OnlyNodes = None,
+    database: opts.Database = None,
+    version: Version = None,
+    as_json: bool = False,
 ) -> Answer:
     """List the labels: node, class, part, who gave the label and when, and further columns stored with it."""
     _refuse_nowhere(out, "labels", as_json=as_json)
+    (table,) = opts.tables_of(nodes, database=database)
     classifier = options.load(version=version)
-    columns = classifier.label_columns(listed_ids(nodes, classifier))
+    columns = classifier.label_columns(listed_ids(table, classifier))
     counts = {"version": classifier.version, "nodes": len(set(columns["node"].tolist())), "rows": len(columns["node"])}
     if out is None:
         return Answer({**counts, "labels": Rows([_rows(columns)])}, lambda: None)
@@ -121,6 +136,7 @@ def predict(
     options: ComputeOptions,
     out: Out = None,
     nodes: OnlyNodes = None,
+    database: opts.Database = None,
     top: Annotated[int, option("Number of top classes to output.", min=1)] = 1,
     coverage: Annotated[float | None, option("Also output a set of classes with this coverage, such as 0.9.")] = None,
     version: Version = None,
@@ -129,8 +145,9 @@ def predict(
 ) -> Answer:
     """Predict the classes of nodes: node, class, probability, unknown_score, unknown."""
     _refuse_nowhere(out, "predictions", as_json=as_json)
+    (table,) = opts.tables_of(nodes, database=database)
     classifier = options.load(version=version, device=device)
-    ids = listed_ids(nodes, classifier)
+    ids = listed_ids(table, classifier)
     with redirect_stdout(sys.stderr) if out == HERE else nullcontext():
         compute_scores(classifier)
     blocks = classifier.predictions_in_blocks(ids, coverage=coverage, top=top)

@@ -46,9 +46,13 @@ class FolderOptions(opts.BackendOptions):
         find_backend(self.backend)  # refuse an unknown one first
         if graph_folders.is_graph_folder(graph):
             return self._open(Path(graph), method, stack, work), None
+        self.refuse_in_memory()
+        return datasets.load_dataset(graph, data_dir=data_dir)
+
+    def refuse_in_memory(self) -> None:
+        """Refuse resources for a graph that is no graph folder."""
         if flags := self.used_flags():
             raise InputError(f"{flags[0]} is for graph folders: make one with `data import`, or leave it out.")
-        return datasets.load_dataset(graph, data_dir=data_dir)
 
     def _open(self, path: Path, method: str, stack: ExitStack, work: Path | None) -> "graphs.AnyGraph":
         from graphfcl.experiments.graph_folders import graph_of_folder, usual_memory

@@ -2,7 +2,8 @@
 
 import inspect
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import wraps
 from pathlib import Path
@@ -10,8 +11,11 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
+import graphfcl.datasets as datasets
+import graphfcl.graph as graphs
 from graphfcl.cli.completion import choices, graph_names, method_names, model_folders
 from graphfcl.errors import InputError
+from graphfcl.graph.tables import DATABASE_VARIABLE, NO_DATABASE, SQL, name_of_tables
 from graphfcl.runtime.devices import best_device, checked_device
 from graphfcl.runtime.tasks import Tasks, find_backend
 from graphfcl.runtime.tasks.submitit_backend import options_from
@@ -42,6 +46,10 @@ CLASSES_HELP = f"a number, or names separated by commas ('a,' for one name) {BY_
 Device = Annotated[str, option("Device: auto, cpu, cuda, or cuda:1 for the second GPU.", DEVICES)]
 Graph = Annotated[str | None, option(GRAPH_HELP, graph_names)]
 DataDir = Annotated[Path | None, option("Folder with the data files (default: $GRAPHFCL_DATA).")]
+Database = Annotated[
+    str | None,
+    option(f"Database of queries: a SQLite or DuckDB file, or what DuckDB can attach (default: ${DATABASE_VARIABLE})."),
+]
 Seed = Annotated[int, option("Random seed.", min=0)]
 Settings = Annotated[list[str] | None, option("Change a setting; repeatable.", metavar="KEY=VALUE", flag="--set")]
 Model = Annotated[Path, option("Model folder.", model_folders)]
@@ -64,6 +72,61 @@ class OptionGroup:
         """The flags of options whose value is not the default."""
         changed = [f for f in fields(self) if getattr(self, f.name) not in (f.default, [])]  # type: ignore[arg-type]
         return [f"--{field.name.replace('_', '-')}" for field in changed]
+
+
+@dataclass(frozen=True)
+class GraphOptions(OptionGroup):
+    """A graph: its name, or its two tables."""
+
+    graph: Graph = None
+    nodes: Annotated[str | None, option("In place of --graph: table of nodes, a file or 'sql:SELECT …'.")] = None
+    edges: Annotated[str | None, option("With --nodes: table of edges, a file or 'sql:SELECT …'.")] = None
+    columns: Annotated[str | None, option("With --nodes: what columns are, such as label=category,text=title.")] = None
+    database: Database = None
+    name: Annotated[str | None, option("Name of an imported graph, or that of --nodes and --edges.")] = None
+    data_dir: DataDir = None
+
+    def check(self, *, renames: bool = False) -> None:
+        """Refuse options that do not go together. renames: a graph may have a name besides --graph."""
+        if self.graph is not None or (self.nodes is None and self.edges is None):
+            needed_graph(self.graph)
+            others = ("nodes", "edges", "columns", "database", *(["name"] * (not renames)))
+            other = next((each for each in others if getattr(self, each) is not None), None)
+            if other is not None:
+                raise InputError(f"--graph and --{other} do not go together: give --graph, or --nodes and --edges.")
+        elif self.nodes is None or self.edges is None:
+            raise InputError("a graph has two tables: give --nodes and --edges.")
+        elif self.data_dir is not None:
+            raise InputError("--data-dir is for graphs by name: leave it out.")
+
+    @contextmanager
+    def source(self) -> "Iterator[str | graphs.TableFiles]":
+        """The name of the graph, or its tables."""
+        self.check(renames=True)
+        if self.graph is not None:
+            yield self.graph
+            return
+        columns = datasets.columns_from(self.columns)
+        tables = self.nodes or "", self.edges or ""
+        with graphs.open_tables(*tables, columns, database=self.database, name=self.name) as files:
+            yield files
+
+    def dataset(self) -> "tuple[datasets.Dataset, dict[str, str]]":
+        """The dataset of the name or of the tables, and its options."""
+        self.check()
+        if self.graph is not None:
+            return datasets.find_dataset(self.graph)
+        name = name_of_tables(self.nodes or "", self.edges or "")
+        return datasets.Dataset(self.name or name, "tables of nodes and edges", lambda _, __: self._read(), name), {}
+
+    def load(self) -> "graphs.Graph":
+        """The graph, in memory."""
+        dataset, options = self.dataset()
+        return dataset.read(self.data_dir, options)
+
+    def _read(self) -> "graphs.Graph":
+        with self.source() as tables:
+            return graphs.read_tables(tables)
 
 
 @dataclass(frozen=True)
@@ -109,6 +172,17 @@ class BackendOptions(OptionGroup):
             submitit_options=options_from(self.submitit_option or []),
             folder=folder,
         )
+
+
+def tables_of(*tables: str | None, database: str | None = None) -> list[Any]:
+    """Tables that a user named, each a file or a query, as paths and Arrow tables; None where none was named."""
+    is_query = [table is not None and table.startswith(SQL) for table in tables]
+    if database is not None and not any(is_query):
+        raise InputError(NO_DATABASE)
+    return [
+        graphs.read_query(str(table).removeprefix(SQL), database=database) if queried else table and Path(table)
+        for table, queried in zip(tables, is_query, strict=True)
+    ]
 
 
 def needed_graph(graph: str | None) -> str:

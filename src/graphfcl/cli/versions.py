@@ -126,15 +126,17 @@ def prune(
 def erase(
     nodes: NodeTable,
     options: ModelOptions,
+    database: opts.Database = None,
     device: opts.Device = "auto",
     wait: opts.Wait = 60.0,
     dry_run: opts.DryRun = False,
 ) -> Answer:
     """Delete nodes and everything stored about them from every version, irrevocably."""
+    (table,) = opts.tables_of(nodes, database=database)
     folder, columns = options.folder(), None
     with suppress(InputError):  # erasing reports what is wrong with the folder
         columns = folder.load().configuration.columns
-    ids, device = production.read_ids(nodes, columns), opts.usable_device(device)
+    ids, device = production.read_ids(table, columns), opts.usable_device(device)
     done = folder.erase(ids, wait=wait, device=device, dry_run=dry_run)
     remains = _remains(done)
 

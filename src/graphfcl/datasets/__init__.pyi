@@ -2,6 +2,7 @@
 
 from graphfcl.datasets.dataset import DATA_VARIABLE as DATA_VARIABLE, Dataset as Dataset, data_folder as data_folder
 from graphfcl.datasets.finding import (
+    columns_from as columns_from,
     find_dataset as find_dataset,
     load_dataset as load_dataset,
     split_options as split_options,

@@ -8,7 +8,7 @@ from graphfcl.errors import InputError, did_you_mean
 from graphfcl.graph import Graph, TableColumns, read_npz
 from graphfcl.graph.build import warn_of_serious
 from graphfcl.graph.folder import GraphFolder, is_graph_folder
-from graphfcl.graph.tables import is_table_folder
+from graphfcl.graph.tables import SQL, is_table_folder
 from graphfcl.stream import Protocol
 
 
@@ -50,9 +50,16 @@ def load_dataset(name: str | Path, *, data_dir: str | Path | None = None) -> tup
 
 def split_options(name: str) -> tuple[str, dict[str, str]]:
     """A name or a path, and the options behind its colon. A part without ``=`` belongs to the value before it."""
+    if name.startswith(SQL):
+        raise InputError(f"a graph is not one query: give two, as --nodes '{SQL}…' and --edges '{SQL}…'.")
     stem, colon, listed = name.rpartition(":")
     if not colon or "=" not in listed:
         return name, {}
+    return stem, option_pairs(listed, name)
+
+
+def option_pairs(listed: str, name: str | None = None) -> dict[str, str]:
+    """``key=value,key=value``. name: all that was written."""
     parts: list[str] = []
     for part in listed.split(","):
         if "=" in part or not parts:
@@ -62,9 +69,15 @@ def split_options(name: str) -> tuple[str, dict[str, str]]:
     pairs = [tuple(each.strip() for each in part.partition("=")) for part in parts]
     if not all(key and value.strip(",") for key, _, value in pairs):
         raise InputError(
-            f"{name!r}: options are written as NAME:key=value,key=value, and several values of one as key=a+b."
+            f"{name or listed!r}: options are written as {'NAME:' * bool(name)}key=value,key=value, and several values "
+            "of one as key=a+b."
         )
-    return stem, {key: value for key, _, value in pairs}
+    return {key: value for key, _, value in pairs}
+
+
+def columns_from(options: str | None) -> TableColumns:
+    """What is written behind the colon of a folder of tables."""
+    return settings_from(TableColumns, option_pairs(options) if options else {}, "--columns")
 
 
 def _of_folder(path: Path) -> Graph:

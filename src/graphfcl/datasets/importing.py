@@ -15,6 +15,7 @@ from graphfcl.graph.folder import GraphFolder, build_folder, is_graph_folder
 from graphfcl.graph.folder.source import Source, of_graph
 from graphfcl.graph.folder.sources import npz_source, ogb_source, raw_folder, tables_source
 from graphfcl.graph.tables import is_table_folder
+from graphfcl.graph.tables.table import TableFiles
 from graphfcl.runtime.memory import parse_bytes
 
 
@@ -29,8 +30,8 @@ def import_graph(
 ) -> GraphFolder:
     """Build a graph folder, whole or not at all.
 
-    source: a name or path as `data show` takes it, the raw layout of an OGB node set, a graph, PyG data or a
-        networkx graph.
+    source: a name or path as `data show` takes it, what :func:`graphfcl.open_tables` opens, the raw layout of an OGB
+        node set, a graph, PyG data or a networkx graph.
     memory: what the process may use. name: what the graph is called. tell: takes a sentence when a part is done.
     """
     limit = parse_bytes(memory, "--memory") if isinstance(memory, str) else memory
@@ -64,4 +65,6 @@ def find_source(name: str, data_dir: str | Path | None = None) -> Source:
 def _source(source: Any, data_dir: str | Path | None) -> Source:
     if isinstance(source, str | Path):
         return find_source(str(source), data_dir)
+    if isinstance(source, TableFiles):
+        return tables_source(source)
     return of_graph(as_graph(source, "import_graph").loaded())

@@ -20,6 +20,11 @@ from graphfcl.graph.npz import (
     read_npz as read_npz,
     write_npz as write_npz,
 )
+from graphfcl.graph.tables.table import TableFiles as TableFiles
+from graphfcl.graph.tables.queries import (
+    open_tables as open_tables,
+    read_query as read_query,
+)
 from graphfcl.graph.tables.reader import (
     from_frames as from_frames,
     read_tables as read_tables,

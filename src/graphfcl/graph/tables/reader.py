@@ -24,7 +24,7 @@ from graphfcl.graph.tables.edge_table import LISTED, TYPE_NAMES, EdgeColumns, Un
 from graphfcl.graph.tables.frames import arrow_table, is_frame
 from graphfcl.graph.tables.node_columns import NodeColumns
 from graphfcl.graph.tables.node_table import read_node_table
-from graphfcl.graph.tables.table import Table
+from graphfcl.graph.tables.table import Table, TableFiles
 from graphfcl.graph.tables.values import weights_of
 from graphfcl.runtime.files import write_durably
 
@@ -32,12 +32,16 @@ ROW_OPTIONS = ("repeated", "unknown_ends")  # of rows of edges, which a matrix d
 
 
 def read_tables(
-    folder: str | Path, columns: TableColumns | None = None, *, name: str | None = None, **options: Any
+    folder: str | Path | TableFiles, columns: TableColumns | None = None, *, name: str | None = None, **options: Any
 ) -> Graph:
-    """A graph from a folder of tables. options: fields of :class:`TableColumns`, such as ``label="category"``."""
-    columns = (columns or TableColumns()).with_options(options)
-    nodes, edges = (Table.in_folder(Path(folder), stem, columns.notation) for stem in ("nodes", "edges"))
-    return _graph_of(nodes, edges, columns, name or Path(folder).resolve().name)
+    """A graph from a folder of tables, or from :func:`open_tables`.
+
+    options: fields of :class:`TableColumns`, such as ``label="category"``.
+    """
+    files = TableFiles.of(folder)
+    columns = (columns or files.columns).with_options(options)
+    nodes, edges = files.open(columns.notation)
+    return _graph_of(nodes, edges, columns, name or files.name)
 
 
 def from_frames(

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from copy import copy
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from pyarrow import csv, parquet
 from graphfcl.errors import InputError, did_you_mean
 from graphfcl.graph.ids import text_array
 from graphfcl.graph.tables import SUFFIXES
-from graphfcl.graph.tables.columns import USUAL, Notation
+from graphfcl.graph.tables.columns import USUAL, Notation, TableColumns
 from graphfcl.graph.tables.text_files import (
     first_not_utf8,
     lines_at,
@@ -40,32 +41,24 @@ class Table:
     kept: np.ndarray | None = None
     _table: Any = None
 
-    def __init__(self, path: Path, rows: Any = None, notation: Notation = USUAL) -> None:
-        """rows: an Arrow table, if the table is in memory."""
-        if rows is None and not path.is_file():
+    def __init__(
+        self, path: Path, rows: Any = None, notation: Notation = USUAL, *, content: Path | None = None
+    ) -> None:
+        """rows: an Arrow table, if the table is in memory. content: its Parquet file, if messages call it otherwise."""
+        if rows is None and content is None and not path.is_file():
             raise InputError(f"{path} does not exist: check the path.")
-        self.path, self.notation = path, notation
-        self.is_csv = rows is None and path.suffix != ".parquet"
+        self.path, self.content, self.notation = path, content or path, notation
+        self.is_csv = rows is None and self.content.suffix != ".parquet"
         self.separator = separator_of(path) if self.is_csv else ""
         try:
             if self.is_csv:
                 self._name_columns(csv.open_csv(path, parse_options=self.parse_options).schema)
             else:
-                self._name_columns(parquet.read_schema(path) if rows is None else rows.schema)
+                self._name_columns(parquet.read_schema(self.content) if rows is None else rows.schema)
         except FAILURES as error:
             raise self.unreadable(error) from error
         if rows is not None:
             self._table = stripped_names(rows)
-
-    @classmethod
-    def in_folder(cls, folder: Path, stem: str, notation: Notation) -> "Table":
-        """The table of a name in a folder of tables."""
-        paths = [folder / f"{stem}.{suffix}" for suffix in SUFFIXES]
-        path = next((each for each in paths if each.exists()), None)
-        if path is None:
-            listed = ", ".join(each.name for each in paths[:-1])
-            raise InputError(f"{folder} has no {listed} or {paths[-1].name}: a folder of tables needs nodes and edges.")
-        return cls(path, notation=notation)
 
     def _name_columns(self, schema: Any) -> None:
         """Spaces at the ends of a name, as behind the commas of a header, do not belong to it."""
@@ -108,7 +101,7 @@ class Table:
                 options = self.convert_options(self.columns)
                 rows = csv.read_csv(self.path, parse_options=self.parse_options, convert_options=options)
             else:
-                rows = parquet.read_table(self.path)
+                rows = parquet.read_table(self.content)
         except FAILURES as error:
             raise self.unreadable(error) from error
         self._table = stripped_names(rows)
@@ -125,7 +118,7 @@ class Table:
 
     def _parquet_batches(self, columns: Sequence[str]) -> Iterator[Any]:
         rows = max(1, min(1 << 18, NUMBERS // max(1, len(columns))))
-        with parquet.ParquetFile(self.path, pre_buffer=False, buffer_size=1 << 20) as file:
+        with parquet.ParquetFile(self.content, pre_buffer=False, buffer_size=1 << 20) as file:
             yield from file.iter_batches(batch_size=rows, columns=self.written(columns), use_threads=False)
 
     def _csv_batches(self, columns: Sequence[str]) -> Iterator[Any]:
@@ -273,6 +266,52 @@ class Table:
     def column(self, name: str) -> Any:
         """A column as Arrow holds it."""
         return self._table[name]
+
+
+@dataclass(frozen=True)
+class TableFiles:
+    """The files of the tables of a graph.
+
+    name: of the graph. made_of: where it comes from. contents: of tables that messages call otherwise than by their
+    file, those files. columns: what the columns of the tables are, unless a reader is told.
+    """
+
+    nodes: Path
+    edges: Path
+    name: str
+    made_of: str
+    contents: dict[Path, Path] = field(default_factory=dict)
+    columns: TableColumns = field(default_factory=TableColumns)
+
+    @classmethod
+    def of(cls, source: "str | Path | TableFiles") -> "TableFiles":
+        """The tables of a folder."""
+        if isinstance(source, TableFiles):
+            return source
+        nodes, edges = (_file_of(Path(source), stem) for stem in ("nodes", "edges"))
+        return cls(nodes, edges, Path(source).resolve().name, str(source))
+
+    @property
+    def files(self) -> tuple[Path, Path]:
+        """Where the contents are."""
+        return self.contents.get(self.nodes, self.nodes), self.contents.get(self.edges, self.edges)
+
+    def open(self, notation: Notation) -> tuple[Table, Table]:
+        """The tables of nodes and of edges."""
+        nodes, edges = (
+            Table(path, notation=notation, content=self.contents.get(path)) for path in (self.nodes, self.edges)
+        )
+        return nodes, edges
+
+
+def _file_of(folder: Path, stem: str) -> Path:
+    """The table of a name in a folder of tables."""
+    paths = [folder / f"{stem}.{suffix}" for suffix in SUFFIXES]
+    path = next((each for each in paths if each.exists()), None)
+    if path is None:
+        listed = ", ".join(each.name for each in paths[:-1])
+        raise InputError(f"{folder} has no {listed} or {paths[-1].name}: a folder of tables needs nodes and edges.")
+    return path
 
 
 def stripped_names(rows: Any) -> Any:

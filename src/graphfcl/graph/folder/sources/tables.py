@@ -24,7 +24,7 @@ from graphfcl.graph.tables.columns import TableColumns
 from graphfcl.graph.tables.edge_table import LISTED, TYPE_NAMES, EdgeColumns, UnknownEnds, several_types
 from graphfcl.graph.tables.node_columns import NodeColumns
 from graphfcl.graph.tables.node_table import NodeFeatures, read_node_table
-from graphfcl.graph.tables.table import Table
+from graphfcl.graph.tables.table import Table, TableFiles
 from graphfcl.graph.tables.values import weights_of
 from graphfcl.runtime.cores import usable_cores
 
@@ -34,17 +34,18 @@ MOST_THREADS, THREAD_BYTES = 4, 64 << 20  # a join of two threads fails with 48 
 
 
 def tables_source(
-    folder: str | Path, columns: TableColumns | None = None, *, name: str | None = None
+    folder: str | Path | TableFiles, columns: TableColumns | None = None, *, name: str | None = None
 ) -> Callable[[Spool], GraphSource]:
-    """Return a function that opens the graph of a folder of tables.
+    """Return a function that opens the graph of a folder of tables, or of :func:`graphfcl.graph.open_tables`.
 
     It reads ids and labels; features and edges are read when they are needed.
     """
-    return partial(_open, Path(folder), columns or TableColumns(), name or Path(folder).resolve().name)
+    files = TableFiles.of(folder)
+    return partial(_open, files, columns or files.columns, name or files.name)
 
 
-def _open(folder: Path, columns: TableColumns, name: str, spool: Spool) -> GraphSource:
-    nodes, edges = (Table.in_folder(folder, stem, columns.notation) for stem in ("nodes", "edges"))
+def _open(files: TableFiles, columns: TableColumns, name: str, spool: Spool) -> GraphSource:
+    nodes, edges = files.open(columns.notation)
     requested, ends = NodeColumns.check(nodes, columns), EdgeColumns.choose(edges, columns)
     ids = TableIds(nodes, requested.id, spool)
     table = read_node_table(nodes, requested, columns, nodes.blocks)
@@ -52,14 +53,14 @@ def _open(folder: Path, columns: TableColumns, name: str, spool: Spool) -> Graph
     scan = EdgeScan(edges, ends, as_numbers=ids.are_numbers)
     return GraphSource(
         name=name,
-        made_of=str(folder),
+        made_of=files.made_of,
         nodes_where=str(nodes.path),
         edges_where=str(edges.path),
         node_count=ids.count,
         labels=table.labels,
         features=lambda: _features(nodes, table.features),
         edges=lambda spool: ids.edges(scan, spool),
-        fingerprint=of_files(nodes.path, edges.path),
+        fingerprint=of_files(*files.files),
         ids=ids.values(),
         feature_count=names.size,
         sparse_features=table.features.words is not None,
