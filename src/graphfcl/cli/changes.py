@@ -26,7 +26,7 @@ from graphfcl.production.labels.class_curves import labels_text
 from graphfcl.production.labels.history import change_notes, change_text, percent, short_time
 
 MOVES = 5  # kinds of nodes that change class, which are printed
-NodeTable = Annotated[str, argument("Table with the column node, a file or 'sql:SELECT …'.")]
+NodeTable = Annotated[str, argument("Table with the column node, a file or 'sql:SELECT ...'.")]
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ def learn(
     supports: Annotated[
         str,
         argument(
-            "Table with the columns node and class, a file or 'sql:SELECT …'; by, when and others are stored too."
+            "Table with the columns node and class, a file or 'sql:SELECT ...'; by, when and others are stored too."
         ),
     ],
     options: ChangeOptions,

@@ -101,7 +101,7 @@ def import_dataset(
 ) -> Answer:
     """Create a graph folder: a graph stored on disk, for graphs that do not fit into memory.
 
-    The folder is complete or absent: an import that was killed starts over.
+    The folder is complete or absent: an import that was killed starts over. --graph may also name a raw OGB dataset.
     """
     from graphfcl.datasets.importing import import_graph
 

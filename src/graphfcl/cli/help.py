@@ -25,6 +25,7 @@ data check --graph my_tables
 data check --graph my_tables:label=topic --json
 data import --graph my_tables --out my_graph
 data import --graph my_tables --out my_graph --memory 800MB
+data import --nodes customers.csv --edges 'sql:SELECT a AS source, b AS target FROM pairs' --database shop.db --out shop
 stream --graph debian --way 2 --shot 5
 stream --graph debian --seed 3 --out stream.json
 stream --verify

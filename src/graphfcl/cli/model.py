@@ -27,7 +27,7 @@ HERE = Path("-")  # standard output
 IN_MEMORY = ""  # in place of the work folder of a fit
 Out = Annotated[Path | None, option("Output file, .parquet or .csv; - writes CSV to standard output.", allow_dash=True)]
 OnlyNodes = Annotated[
-    str | None, option("Table with the column node, a file or 'sql:SELECT …': only these nodes (default: all).")
+    str | None, option("Table with the column node, a file or 'sql:SELECT ...': only these nodes (default: all).")
 ]
 Version = Annotated[int | None, option("Version to read (default: the newest).")]
 

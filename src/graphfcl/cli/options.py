@@ -79,8 +79,8 @@ class GraphOptions(OptionGroup):
     """A graph: its name, or its two tables."""
 
     graph: Graph = None
-    nodes: Annotated[str | None, option("In place of --graph: table of nodes, a file or 'sql:SELECT …'.")] = None
-    edges: Annotated[str | None, option("With --nodes: table of edges, a file or 'sql:SELECT …'.")] = None
+    nodes: Annotated[str | None, option("In place of --graph: table of nodes, a file or 'sql:SELECT ...'.")] = None
+    edges: Annotated[str | None, option("With --nodes: table of edges, a file or 'sql:SELECT ...'.")] = None
     columns: Annotated[str | None, option("With --nodes: what columns are, such as label=category,text=title.")] = None
     database: Database = None
     name: Annotated[str | None, option("Name of an imported graph, or that of --nodes and --edges.")] = None

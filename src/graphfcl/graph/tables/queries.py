@@ -85,7 +85,7 @@ def open_tables(
 
 def _run(query: str, database: str | Path | None, path: Path, called: object) -> Path:
     """Write the rows of a query to a Parquet file. called: what messages call the query."""
-    source = str(database or os.environ.get(DATABASE_VARIABLE) or "")
+    source = str(os.environ.get(DATABASE_VARIABLE, "") if database is None else database)
     write = _from_sqlite if _is_sqlite(source) else _from_duckdb
     reason = ""
     try:
