@@ -183,9 +183,9 @@ class GraphClassifier(AnsweringModel):
     ) -> "GraphClassifier":
         """Learn classes from labelled nodes: ``{"class name": [node ids]}``; a known class gets more supports.
 
-        supports: such a mapping, or a DataFrame or the Path of a table with the columns ``node`` and ``class``, or those of the tables of the
-        fit; its columns ``by``, ``when`` and those that the fit did not have are kept with the labels. by, when: who
-        gave the labels and when, kept with them. on_conflict, new_classes: see :meth:`learn_listed`.
+        supports: such a mapping, a DataFrame, or the Path of a table, with the columns ``node`` and ``class``, or those
+        of the tables of the fit; its columns ``by``, ``when`` and those that the fit did not have are kept with the
+        labels. by, when: who gave the labels and when. on_conflict, new_classes: see :meth:`learn_listed`.
         """
         if is_table(supports):
             from graphfcl.production.changes.user_tables import read_supports
@@ -279,7 +279,7 @@ class GraphClassifier(AnsweringModel):
         """Add nodes (ids, features, texts) and edges (sources, targets, weights) in one change.
 
         Either may be a DataFrame, or the Path of a table, with the columns of the tables of the fit, or ``node`` and
-        the feature columns; ``source`` and ``target``. A node or an edge that is in the graph with the same features or the same weight
+        the feature columns; ``source`` and ``target``. A node or an edge that is there with the same features or weight
         changes nothing. on_existing: ``refuse`` all if others are there, ``skip`` these, or ``update`` their features
         and weights; a row of nodes replaces all features of its node.
         """
