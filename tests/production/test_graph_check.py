@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from graphfcl import Graph, check_graph, from_scipy
+from graphfcl import Graph, GraphFolder, InputError, check_graph, from_scipy
+from graphfcl.graph.folder import write_folder
 from graphfcl.production.graph_check import FOLDS, PENALTY, cross_predicted, propagated
 from tests.cli.command import graphfcl_inside
 
@@ -48,6 +49,23 @@ def test_columns_and_features() -> None:
     with pytest.warns(UserWarning, match="no features"):
         without = sample(features=np.zeros((COUNT, 0)))
     assert kinds(without)["no-features"] is True
+
+
+def test_a_column_that_is_the_label_is_serious_without_tables_too() -> None:
+    told = np.column_stack([sample().features, np.arange(COUNT) % CLASSES])
+    (finding,) = [each for each in check_graph(sample(features=told)) if each.kind == "column-tells-label"]
+    assert finding.serious
+    assert "Column feature_3" in finding.text
+
+
+def test_a_graph_folder_and_what_is_no_graph(tmp_path: Path) -> None:
+    write_folder(sample(), tmp_path / "folder")
+    assert check_graph(GraphFolder.open(tmp_path / "folder")) == []
+    with pytest.raises(InputError, match="check_graph needs a graph"):
+        check_graph("folder")
+    assert (
+        kinds(sample(labels=np.where(np.arange(COUNT) < 45, np.arange(COUNT) % CLASSES, -1)))["not-measured"] is False
+    )
 
 
 def test_classes() -> None:

@@ -288,7 +288,7 @@ class GraphClassifier(AnsweringModel):
         with self._change() as draft:
             columns = self._columns()
             more = as_new_nodes(nodes, draft.graph, columns), as_new_edges(edges, columns)
-            draft.change_graph(grown(draft.graph, *more, on_existing))
+            draft.change_graph(grown(draft.graph, *more, on_existing, columns.repeated if columns else "max"))
         return self
 
     def remove_edges(self, source: Sequence[Any], target: Sequence[Any]) -> "GraphClassifier":

@@ -11,12 +11,15 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from scipy import sparse
 
 from graphfcl.errors import counted, quoted
 from graphfcl.graph import Graph
 from graphfcl.graph.build import is_serious
+from graphfcl.graph.convert import as_graph
 from graphfcl.graph.labels import alike_names
+from graphfcl.graph.tables.node_columns import Association
 
 FEW = 7  # labels: a class with fewer is learned after the fit, from few labels (K + 2 for the usual five)
 LISTED = 5
@@ -42,8 +45,12 @@ class Finding:
         return asdict(self)
 
 
-def check_graph(graph: Graph, *, seed: int = 0) -> list[Finding]:
-    """What looks wrong with a graph: columns, classes, labels, edges and their weights; what is serious comes first."""
+def check_graph(source: object, *, seed: int = 0) -> list[Finding]:
+    """What looks wrong with a graph: columns, classes, labels, edges and their weights; what is serious comes first.
+
+    source: what ``fit`` takes; a graph folder is read into memory.
+    """
+    graph = as_graph(source, "check_graph").loaded()
     found = [
         *(Finding("column-tells-label", True, note) for note in graph.notes if is_serious(note) and "column" in note),
         *_columns(graph),
@@ -59,16 +66,26 @@ def _columns(graph: Graph) -> Iterator[Finding]:
         return
     if graph.text is not None or graph.sparse_features:
         return  # a word that all texts have, or none, has no weight
+    if graph.columns is None:  # of a graph of tables, its notes say so
+        for column in range(graph.feature_count):
+            association = Association(graph.labels)
+            association.add(pa.chunked_array([graph.features[:, column]]), 0)
+            share = association.share()
+            if share is not None:
+                text = f"Column {_name(graph, column)} nearly determines the label ({share:.1%} of the labelled nodes)"
+                yield Finding("column-tells-label", True, f"{text}: if it is not known of other nodes, leave it out.")
     constant = np.flatnonzero(np.ptp(graph.features, axis=0) == 0) if graph.node_count else np.zeros(0, np.int64)
     if constant.size:
-        names = [
-            f"feature_{each}" if graph.feature_names is None else str(graph.feature_names[each]) for each in constant
-        ]
+        names = [_name(graph, each) for each in constant.tolist()]
         yield Finding(
             "constant-column",
             False,
             f"{counted(constant.size, 'column')} of features ({_some(names)}) have one value for all nodes: drop them.",
         )
+
+
+def _name(graph: Graph, column: int) -> str:
+    return f"feature_{column}" if graph.feature_names is None else str(graph.feature_names[column])
 
 
 def _classes(graph: Graph) -> Iterator[Finding]:
@@ -81,12 +98,12 @@ def _classes(graph: Graph) -> Iterator[Finding]:
         return
     few = [f"{quoted(name)} ({size})" for name, size in zip(names, sizes, strict=True) if size < FEW]
     if few:
-        yield Finding(
-            "few-labels",
-            len(names) - len(few) < 2,
-            f"{len(few)} of {len(names)} classes have fewer than {FEW} labels ({_some(few)}): `fit` learns them "
-            "afterwards, as few-shot classes.",
+        refused = len(names) - len(few) < 2
+        outcome = (
+            f"needs two with {FEW} or more (or a smaller --shot)" if refused else "learns them as few-shot classes"
         )
+        text = f"{len(few)} of {len(names)} classes have fewer than {FEW} labels ({_some(few)}): `fit` {outcome}."
+        yield Finding("few-labels", refused, text)
     for group in alike_names(names):
         both = " and ".join(map(quoted, group))
         text = f"The classes {both} differ only by case, accents or spaces: fold=yes joins them."
@@ -118,7 +135,11 @@ def _edges(graph: Graph, random: np.random.Generator) -> Iterator[Finding]:
     if lone > LONE:
         yield Finding("lone-nodes", True, f"{lone:.1%} of the nodes have no edge: check the ids in the table of edges.")
     labelled = np.flatnonzero(graph.labels >= 0)
-    if labelled.size < FEWEST_LABELLED or len(graph.class_names) < 2 or not graph.edge_count:
+    if len(graph.class_names) < 2 or not graph.edge_count:
+        return
+    if labelled.size < FEWEST_LABELLED:
+        text = f"Whether edges help was not measured: it takes {FEWEST_LABELLED} labelled nodes, there are {labelled.size}."
+        yield Finding("not-measured", False, text)
         return
     nodes = np.sort(random.choice(labelled, min(labelled.size, MOST_LABELLED), replace=False))
     folds, features = random.permutation(nodes.size) % FOLDS, _narrow(graph.features, random)

@@ -5,12 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from graphfcl import Graph, GraphClassifier, GraphFolder, InputError, ModelFolder
+from graphfcl import Graph, GraphClassifier, GraphFolder, InputError, ModelFolder, from_frames
 from graphfcl.graph.build import build_graph
 from graphfcl.production.labels.history import change_text
 from tests.cli.command import graphfcl_inside
@@ -123,6 +124,51 @@ def test_weights_are_those_of_a_plain_loop(
     done = "updated_edges" if on_existing == "update" else "skipped_edges"
     assert (entry["edges"], entry.get(done, 0)) == (len(new), differing)
     assert entry.get("same_edges", 0) == len(other) - differing
+
+
+def weighted_tables(repeated: str) -> tuple[Any, Any, GraphClassifier]:
+    random = np.random.default_rng(3)
+    nodes = {
+        "id": list(range(60)),
+        "label": ["ab"[node % 2] for node in range(60)],
+        "x": random.normal(size=60).tolist(),
+    }
+    ends = [(node, (node + step) % 60) for node in range(60) for step in (2, 5)]
+    ends += ends[:20]
+    edges = {
+        "source": [first for first, _ in ends],
+        "target": [second for _, second in ends],
+        "weight": random.integers(2, 9, len(ends)).astype(float).tolist(),
+    }
+    graph = from_frames(pa.table(nodes), pa.table(edges), repeated=repeated)
+    return pa.table(nodes), pa.table(edges), GraphClassifier("sgc-ridge").fit(graph)
+
+
+@pytest.mark.parametrize("repeated", ["max", "sum", "count", "last"])
+def test_the_tables_of_the_fit_change_nothing(repeated: str, tmp_path: Path) -> None:
+    nodes, edges, model = weighted_tables(repeated)
+    model.save(tmp_path / "m")
+    model = GraphClassifier.load(tmp_path / "m")
+    before = graph_in_memory(model).adjacency
+    model.grow(nodes=nodes, edges=edges)
+    entry = model.history[-1]
+    assert (entry["same_nodes"], entry["same_edges"]) == (60, before.nnz // 2)
+    if repeated in ("max", "last"):  # without a column of weights nothing is said of them
+        model.grow(edges=edges.drop_columns("weight"), on_existing="update")
+        assert model.history[-1]["same_edges"] == before.nnz // 2
+    np.testing.assert_array_equal(graph_in_memory(model).adjacency.toarray(), before.toarray())
+
+
+def test_a_weight_of_0_removes_an_edge() -> None:
+    _, _, model = weighted_tables("max")
+    before = graph_in_memory(model).adjacency
+    zero = ([0, 1], [2, 3], np.array([0.0, 7.5]))
+    with pytest.raises(InputError, match=r"with weight .* and not 0"):
+        model.grow(edges=zero)
+    model.grow(edges=zero, on_existing="update")
+    after = graph_in_memory(model).adjacency
+    assert (after[0, 2], after[1, 3], after.nnz) == (0, 7.5, before.nnz - 2)
+    assert model.history[-1]["updated_edges"] == 2
 
 
 @pytest.mark.parametrize("words", [False, True])

@@ -75,7 +75,7 @@ class ReadColumns:
     numbers were made; those of plain numbers are called as the features. missing: further labels that mean unknown;
     known: usual ones that are classes. unused: columns of nodes that say nothing. medians: of each column of numbers or
     dates, in place of a missing value. marked: those of which a feature says where a value is missing.
-    decimal, fold: as in :class:`TableColumns`.
+    decimal, fold, repeated: as in :class:`TableColumns`.
     """
 
     id: str
@@ -94,6 +94,7 @@ class ReadColumns:
     marked: tuple[str, ...] = ()
     decimal: str = "point"
     fold: bool = False
+    repeated: str = "max"
 
     @property
     def of_nodes(self) -> frozenset[str]:
@@ -138,7 +139,8 @@ class ReadColumns:
             raise ValueError("a column of a table has no name")
         if not medians.keys() >= set(values["marked"]):
             raise ValueError("a column with missing values has no median")
-        if values["decimal"] not in ("point", "comma") or not isinstance(values["fold"], bool):
+        chosen = values["decimal"] in ("point", "comma") and values["repeated"] in REPEATED
+        if not chosen or not isinstance(values["fold"], bool):
             raise ValueError("these are no settings of tables")
         fields: dict[str, Any] = {key: tuple(value) if key in several else value for key, value in values.items()}
         return cls(**fields)
@@ -153,6 +155,7 @@ OPTIONAL: dict[str, Any] = {
     "marked": [],
     "decimal": "point",
     "fold": False,
+    "repeated": "max",
 }
 
 

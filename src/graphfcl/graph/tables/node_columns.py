@@ -238,7 +238,7 @@ def scan_nodes(
     texts = {column: KindOfTexts(nodes.notation) for column in others if column not in declared}
     empty = {column for column, kind in declared.items() if kind in (Kind.NUMBER, Kind.DATE) and labels.size}
     unused = (*requested.drop, *requested.vectors)
-    associations = {column: _Association(labels) for column in others if column not in unused}
+    associations = {column: Association(labels) for column in others if column not in unused}
     values: dict[str, set[str]] = {column: set() for column in requested.categories}
     words: set[str] = set()
     for block in blocks:
@@ -294,7 +294,7 @@ def _facts(nodes: Table, texts: KindOfTexts, rows: int) -> ColumnFacts:
     return ColumnFacts(texts.kind)
 
 
-class _Association:
+class Association:
     """How well the values of a column tell the label: Goodman and Kruskal's λ, given up when values are too many."""
 
     def __init__(self, labels: np.ndarray) -> None:

@@ -159,6 +159,7 @@ class NodeTable:
             marked=tuple(gaps.counts),
             decimal=options.decimal,
             fold=bool(options.fold),
+            repeated=ends.repeated,
         )
 
 

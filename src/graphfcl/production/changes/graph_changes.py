@@ -93,11 +93,14 @@ def _members(source: Any, what: str, wanted: str) -> list[Any]:
     return [*source, *[None] * (3 - len(source))]
 
 
-def grown(before: ModelGraph, nodes: NewNodes | None, edges: NewEdges | None, on_existing: str) -> GraphChange:
+def grown(
+    before: ModelGraph, nodes: NewNodes | None, edges: NewEdges | None, on_existing: str, repeated: str
+) -> GraphChange:
     """Add nodes, then edges, which may lead to the new nodes.
 
     A node or an edge that is there already with the same features or the same weight changes nothing. on_existing: what
-    happens to others that are there: ``refuse`` all, ``skip`` them, or ``update`` the graph.
+    happens to others that are there: ``refuse`` all, ``skip`` them, or ``update`` the graph. repeated: what becomes of
+    several edges between two nodes, as in :class:`TableColumns`.
     """
     if on_existing not in ON_EXISTING:
         raise InputError(f"on_existing is {shown(on_existing)}: take refuse, skip or update.")
@@ -107,7 +110,7 @@ def grown(before: ModelGraph, nodes: NewNodes | None, edges: NewEdges | None, on
     if nodes is not None:
         change = _with_nodes(change, nodes, on_existing)
     if edges is not None:
-        change = _with_edges(change, edges, on_existing)
+        change = _with_edges(change, edges, on_existing, repeated)
     if not any(change.entry.get(f"{prefix}{what}") for prefix in ("", *BEFORE) for what in ("nodes", "edges")):
         raise InputError("the edges lead from nodes to themselves or weigh 0: leave them out; nothing was changed.")
     return change
@@ -144,12 +147,14 @@ def _with_nodes(change: GraphChange, nodes: NewNodes, on_existing: str) -> Graph
     return GraphChange(graph, [*touched, numbers], {**change.entry, **counts, **named, **words})
 
 
-def _with_edges(change: GraphChange, edges: NewEdges, on_existing: str) -> GraphChange:
-    """A change that adds or updates edges as well."""
+def _with_edges(change: GraphChange, edges: NewEdges, on_existing: str, repeated: str) -> GraphChange:
+    """A change that adds or updates edges as well; a weight of 0 removes an edge that is there."""
     graph = change.graph
-    first, second, weights = _pairs(graph.rows_of_ends(*edges[:2]), edges[2], "the new edges")
+    first, second, weights = _pairs(graph.rows_of_ends(*edges[:2]), edges[2], "the new edges", repeated)
     before = graph.weights_between(first, second)
-    new, other = before == 0, np.flatnonzero((before > 0) & (before != weights))
+    if edges[2] is None and repeated not in ("sum", "count"):  # says nothing about the weights of edges that are there
+        weights = np.where(before > 0, before, weights)
+    new, other = (before == 0) & (weights > 0), np.flatnonzero((before > 0) & (before != weights))
     if other.size and on_existing == "refuse":
         place = other[0]
         ends = " and ".join(quoted(each) for each in graph.ids_at(np.array([first[place], second[place]])).tolist())
@@ -161,7 +166,8 @@ def _with_edges(change: GraphChange, edges: NewEdges, on_existing: str) -> Graph
     first, second = first[taken], second[taken]
     graph = graph.with_weights(first, second, weights[taken], before[taken])
     added = int(np.count_nonzero(new))
-    counts = _counts("edges", added, other.size, before.size - added - other.size, on_existing)
+    same = int(np.count_nonzero((before > 0) & (before == weights)))
+    counts = _counts("edges", added, other.size, same, on_existing)
     touched = graph.numbers_at(np.union1d(first, second))
     return GraphChange(graph, [*change.touched, touched], {**change.entry, **counts})
 
@@ -177,16 +183,22 @@ def _more(places: np.ndarray) -> str:
     return f" (and {places.size - 1} more)" if places.size > 1 else ""
 
 
-def _pairs(ends: np.ndarray, weights: np.ndarray | None, what: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(e,) rows of the ends of edges, first < second, each pair once, and their weights: of two the larger.
+def _pairs(
+    ends: np.ndarray, weights: np.ndarray | None, what: str, repeated: str = "max"
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(e,) rows of the ends of edges, first < second, each pair once, and their weights: of two directions the larger.
 
-    ends: (2, e) rows. what: what messages call the edges.
+    ends: (2, e) rows. what: what messages call the edges. repeated: what becomes of several edges in one direction.
     """
     rows, places = np.unique(ends, return_inverse=True)
-    places = places.reshape(ends.shape)
-    small, _ = adjacency_from_edges(places[0], places[1], weights, rows.size, what)
-    half = sparse.coo_array(sparse.triu(small, k=1))
-    return rows[half.row].astype(np.int64), rows[half.col].astype(np.int64), half.data.astype(np.float32)
+    source, target = places.reshape(ends.shape)
+    linked, _ = adjacency_from_edges(source, target, None, rows.size, what)
+    found, _ = adjacency_from_edges(source, target, weights, rows.size, what, repeated)
+    half = sparse.coo_array(sparse.triu(linked, k=1))  # with pairs whose weight is 0
+    if not half.nnz:
+        return np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.float32)
+    values = np.asarray(found[half.row, half.col], dtype=np.float32).ravel()
+    return rows[half.row].astype(np.int64), rows[half.col].astype(np.int64), values
 
 
 def shrunk(before: ModelGraph, nodes: Sequence[Any] | None, edges: EdgeEnds | None) -> GraphChange:

@@ -209,7 +209,8 @@ def read_edges(source: Any, columns: ReadColumns | None = None) -> tuple[PlacedI
     own = (None, None, None) if columns is None else (columns.source, columns.target, columns.weight)
     first = table.need_ids(_own_first(own[0], SOURCE_NAMES), "an end of each edge")
     second = table.need_ids(_own_first(own[1], TARGET_NAMES), "an end of each edge")
-    weight = table.find(_own_first(own[2], WEIGHT_NAMES))
+    counted_rows = columns is not None and columns.repeated == "count"
+    weight = None if counted_rows else table.find(_own_first(own[2], WEIGHT_NAMES))
     return first, second, None if weight is None else weights_of(table.table, weight)
 
 
