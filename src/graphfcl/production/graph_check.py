@@ -138,7 +138,7 @@ def _edges(graph: Graph, random: np.random.Generator) -> Iterator[Finding]:
     if len(graph.class_names) < 2 or not graph.edge_count:
         return
     if labelled.size < FEWEST_LABELLED:
-        text = f"Whether edges help was not measured: it takes {FEWEST_LABELLED} labelled nodes, there are {labelled.size}."
+        text = f"Whether edges help was not measured: that takes {FEWEST_LABELLED} labels, there are {labelled.size}."
         yield Finding("not-measured", False, text)
         return
     nodes = np.sort(random.choice(labelled, min(labelled.size, MOST_LABELLED), replace=False))
