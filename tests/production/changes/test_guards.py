@@ -1,5 +1,6 @@
 """Guards of changes: which classes may be new, and how much accuracy a change may cost."""
 
+import contextlib
 import threading
 import unicodedata
 from collections.abc import Iterable
@@ -165,6 +166,22 @@ def test_all_changes_inside_count_together(model: GraphClassifier) -> None:
         with pytest.raises(AccuracyLossError):
             model.learn(second, on_conflict="replace")
     assert model.accuracy() == once.accuracy()
+
+
+@pytest.mark.parametrize("inside", [False, True])
+def test_a_class_with_another_name_is_guarded_as_before(model: GraphClassifier, inside: bool) -> None:
+    wrong = {"class-00": members("class-01")[:30] + members("class-02")[:30]}
+    with model.guarded(0.0):
+        with model.guarded(1.0) if inside else contextlib.nullcontext():
+            for number in range(8):
+                model.rename(f"class-{number:02}", f"renamed {number}")
+        with pytest.raises(AccuracyLossError, match=r"the 8 classes known before .* 'renamed"):
+            model.learn({"renamed 0": wrong["class-00"]}, on_conflict="replace")
+
+
+def test_guards_around_a_guard_hold_as_well(model: GraphClassifier) -> None:
+    with model.guarded(0.0), model.guarded(1.0), pytest.raises(AccuracyLossError, match=r"allows 0\.0 points"):
+        spoil(model)
 
 
 def test_every_kind_of_change_is_guarded(model: GraphClassifier, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ from graphfcl.production.changes.graph_changes import GraphChange
 from graphfcl.production.changes.guards import LossGuard, NewClasses
 from graphfcl.production.labels.history import Entry, History, new_entry
 from graphfcl.production.labels.label_store import LabelRole, LabelStore, Support
-from graphfcl.production.model.calibrating import compute_answers, regression_warning
+from graphfcl.production.model.calibrating import compute_answers, regression_warning, with_renamed_class
 from graphfcl.production.model.label_gain import SUMS, observed_sums
 from graphfcl.production.model.parts import Configuration, ModelParts
 from graphfcl.production.model.state import AnsweringLearner, ModelState
@@ -39,7 +39,7 @@ class Draft:
         parts = before.parts.read()
         self.graph, self.labels, self.calibration = parts.graph, parts.label_store, parts.calibration
         self.entries: list[Entry] = []
-        self.before, self.configuration, self._learner, self._guard = before, configuration, learner, guard
+        self.before, self.configuration, self._learner, self.guard = before, configuration, learner, guard
         self._answers: ModelAnswers | None = None
 
     @property
@@ -95,14 +95,15 @@ class Draft:
         self.finalise({**change, **self._drop_labels(numbers)})
 
     def rename(self, old_label: Any, new_label: Any) -> None:
-        """Rename a class, also in the last accuracy; no answer depends on it."""
+        """Rename a class, also in the last accuracy and that of the guard; no answer depends on it."""
         before = self.labels
         self.labels = before.renamed(old_label, new_label)
         old, new = before.resolve(old_label), normal(before.text(new_label))
         accuracy = self.history.last_accuracy()
         if accuracy:
-            classes = {new if name == old else name: value for name, value in accuracy["classes"].items()}
-            accuracy = {**accuracy, "classes": classes}
+            accuracy = with_renamed_class(accuracy, old, new)
+        if self.guard:
+            self.guard = self.guard.renamed(old, new)
         self.record({"what": "rename", "from": before.label(old), "to": before.label(new)}, accuracy)
 
     def merge(self, source: Any, into: Any) -> None:
@@ -180,13 +181,13 @@ class Draft:
         """
         self.calibration = replace(self.calibration, stale=True)
         entry = self._entry(change)
-        if at_once or self._guard or not self.graph.passes:
-            progress = self._guard.progress if self._guard else progress
+        if at_once or self.guard or not self.graph.passes:
+            progress = self.guard.progress if self.guard else progress
             answers = self.using(lambda learner: compute_answers(self._parts(learner), progress))
             self._answers, self.calibration = answers, answers.calibration
             assert answers.accuracy is not None
-            if self._guard:
-                self._guard.check(answers.accuracy)
+            if self.guard:
+                self.guard.check(answers.accuracy)
             entry["accuracy"] = self._with_sums(entry["what"], answers.accuracy)
             warning = regression_warning(self.history, answers.accuracy, self.configuration.max_loss)
             if warn and warning:

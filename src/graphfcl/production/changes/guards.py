@@ -2,7 +2,7 @@
 
 import shlex
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any
 
@@ -10,7 +10,7 @@ from graphfcl.errors import AccuracyLossError, InputError, did_you_mean, quoted,
 from graphfcl.graph.ids import ClassLabel, bare_name, normal
 from graphfcl.methods import Progress
 from graphfcl.production.labels.label_store import LabelStore
-from graphfcl.production.model.calibrating import loss_of
+from graphfcl.production.model.calibrating import loss_of, with_renamed_class
 from graphfcl.production.model.parts import list_of_names
 
 NewClasses = bool | Iterable[ClassLabel]
@@ -58,14 +58,20 @@ def _fault(name: str, alike: str, labels: LabelStore) -> str:
 
 @dataclass(frozen=True)
 class LossGuard:
-    """How much balanced accuracy changes may cost. before: the accuracy that they start from."""
+    """How much balanced accuracy changes may cost.
+
+    before: the accuracy that they start from. outer: a guard that holds as well.
+    """
 
     max_loss: float
     before: dict[str, Any]
     progress: Progress
+    outer: "LossGuard | None" = None
 
     @classmethod
-    def of(cls, max_loss: Any, before: dict[str, Any], progress: Progress) -> "LossGuard":
+    def of(
+        cls, max_loss: Any, before: dict[str, Any], progress: Progress, outer: "LossGuard | None" = None
+    ) -> "LossGuard":
         """A guard; refused if there is nothing to measure."""
         if isinstance(max_loss, bool) or not isinstance(max_loss, Real) or not 0 <= float(max_loss) <= 1:
             raise InputError(f"max_loss is {shown(max_loss)}: give a share of accuracy from 0 to 1, such as 0.02.")
@@ -74,7 +80,7 @@ class LossGuard:
                 "no class of the model has a validation node, so that a loss of accuracy cannot be measured: leave "
                 "--max-loss (max_loss in Python) out; nothing was changed."
             )
-        return cls(float(max_loss), before, progress)
+        return cls(float(max_loss), before, progress, outer)
 
     def check(self, after: dict[str, Any]) -> None:
         """Refuse a change that led to this accuracy if it costs more."""
@@ -84,3 +90,10 @@ class LossGuard:
             raise AccuracyLossError(
                 f"{why}: --max-loss (max_loss in Python) allows {100 * self.max_loss:.1f} points; nothing was changed."
             )
+        if self.outer is not None:
+            self.outer.check(after)
+
+    def renamed(self, old: str, new: str) -> "LossGuard":
+        """The guard after a class got another name."""
+        outer = None if self.outer is None else self.outer.renamed(old, new)
+        return replace(self, before=with_renamed_class(self.before, old, new), outer=outer)

@@ -159,24 +159,25 @@ class LiveModel:
             if draft.entries:
                 with self._swapping:
                     self._state = draft.finished(self._current())
+                self._guards.current = draft.guard
 
     @contextmanager
     def guarded(self, max_loss: float, *, progress: bool | Progress = SILENT) -> Iterator[None]:
         """Refuse changes of this thread that cost the classes known now more balanced accuracy than ``max_loss``.
 
         max_loss: a share, such as 0.02, for all changes inside together. A change that costs more raises
-        :class:`AccuracyLossError` and is not made. Accuracy is that of the history: recalls on validation nodes, and of
+        :class:`AccuracyLossError` and is not made. The guards of blocks around this one hold as well. Accuracy is that of the history: recalls on validation nodes, and of
         learned classes on supports that are left out. The scores of a model on a graph folder are computed at once.
         """
         from graphfcl.production.changes.guards import LossGuard
 
         outer = getattr(self._guards, "current", None)
         with progress_of(progress) as watching:
-            self._guards.current = LossGuard.of(max_loss, self._current().accuracy(watching), watching)
+            self._guards.current = LossGuard.of(max_loss, self._current().accuracy(watching), watching, outer)
             try:
                 yield
             finally:
-                self._guards.current = outer
+                self._guards.current = self._guards.current.outer  # in which a class may have another name by now
 
     def _begin(self, parts: ModelParts, change: dict[str, Any], progress: Progress) -> None:
         """Be a new model of these parts; the caller holds the lock of changes."""

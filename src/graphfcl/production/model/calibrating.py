@@ -168,6 +168,12 @@ def regression_warning(history: History, accuracy: dict[str, Any], max_loss: flo
     return str(loss) if loss and loss.share > max_loss else None
 
 
+def with_renamed_class(accuracy: dict[str, Any], old: str, new: str) -> dict[str, Any]:
+    """An accuracy of the history after a class got another name, which an earlier class may have had."""
+    kept = {name: value for name, value in accuracy["classes"].items() if name == old or name != new}
+    return {**accuracy, "classes": {new if name == old else name: value for name, value in kept.items()}}
+
+
 @dataclass(frozen=True)
 class Loss:
     """What classes that were measured before and after lost. before, after: their recalls by name."""
