@@ -96,6 +96,12 @@ def test_an_edge_index_that_cannot_be_used_is_refused(edges: Any, changes: dict[
     assert from_edge_index([[0], [2]], None, ["a", None, "b"]).node_count == 3
 
 
+@pytest.mark.parametrize("edges", [[[], []], np.empty((2, 0)), torch.empty((2, 0))])
+def test_a_graph_without_edges(edges: Any) -> None:
+    graph = from_edge_index(edges, np.eye(3), [0, 1, -1])
+    assert (graph.node_count, graph.edge_count) == (3, 0)
+
+
 def test_pyg_copies_leave_the_graph_alone() -> None:
     graph = build_graph(coo([(0, 1, 2)], 2), np.eye(2), [0, 1])
     data = to_pyg(graph)

@@ -87,6 +87,8 @@ def _edge_index(values: Any, where: str) -> np.ndarray:
     if sparse.issparse(edges) or edges.ndim != 2 or edges.shape[0] != 2:
         turn = ": give edge_index.T" if edges.ndim == 2 and edges.shape[1] == 2 else ""
         raise InputError(f"{where}: edge_index has shape {edges.shape}, it must be (2, edges){turn}.")
+    if not edges.size:
+        return edges.astype(np.int64)  # numpy takes empty lists for floats
     if edges.dtype.kind not in "iu":
         raise InputError(f"{where}: edge_index holds {edges.dtype}, it must hold numbers of nodes: give int64.")
     return edges

@@ -269,3 +269,25 @@ def test_a_missing_column_is_shown_how_to_name(tmp_path: Path, head: str, exampl
     (tmp_path / "edges.csv").write_text("source,target\n")
     with pytest.raises(InputError, match=f"or say which one it is, as {example}; it has {head.replace(',', ', ')}"):
         read_tables(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("columns", "options", "name"),
+    [
+        ({"c": ["1", "2", "1"], "c=1": [1, 2, 3]}, {"categories": "c"}, "c=1"),
+        ({"a": ["b=1", "", ""], "a=b": ["1", "", ""]}, {"categories": "a,a=b"}, "a=b=1"),
+        ({"v": [[1.0, 2.0]] * 3, "v_1": [1, 2, 3]}, {"vectors": "v", "features": "v_1"}, "v_1"),
+    ],
+)
+def test_two_features_of_one_name_are_refused(
+    tmp_path: Path, columns: dict[str, Any], options: dict[str, str], name: str
+) -> None:
+    folder = shop(tmp_path, {"asin": ["p1", "p2", "p3"], "category": ["x", "y", "x"], **columns})
+    (folder / "edges.csv").write_text("source,target\np1,p2\n")
+    with pytest.raises(InputError, match=rf"nodes\.parquet: two columns give the feature '{name}': rename one of them"):
+        read(folder, **options)
+
+
+def test_a_column_may_be_called_like_a_word(tmp_path: Path) -> None:
+    folder = shop(tmp_path, "asin,category,title,red\np1,x,red shoe,1\np2,y,red hat,2\np3,x,hat,3\np4,x,shoe,3\n")
+    assert names(read(folder, text="title", features="red")).count("red") == 2

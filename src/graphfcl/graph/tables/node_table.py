@@ -1,5 +1,6 @@
 """Labels, features and notes of a table of nodes, read alike in memory and in blocks."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -48,7 +49,12 @@ class NodeFeatures:
         singles = tuple(column for column in nodes.columns if column in (*plan.numbers, *plan.dates))
         files = {path: open_vectors(path, count, nodes.path) for path in plan.files}
         gaps = Gaps.scan(nodes, blocks, singles, plan.dates, count)
-        return cls(plan, facts.words, facts.categories, widths, files, gaps, singles)
+        features = cls(plan, facts.words, facts.categories, widths, files, gaps, singles)
+        word_count = 0 if facts.words is None else facts.words.size
+        twice = [name for name, times in Counter(features.names[word_count:].tolist()).items() if times > 1]
+        if twice:
+            raise InputError(f"{nodes.path}: two columns give the feature {twice[0]!r}: rename one of them.")
+        return features
 
     @property
     def names(self) -> np.ndarray:
