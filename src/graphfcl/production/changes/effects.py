@@ -1,7 +1,7 @@
 """What a change does to a model: its entries, classes, accuracy, and the nodes whose predicted class changes."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,7 @@ from graphfcl.production.model.state import ModelState
 
 @dataclass(frozen=True)
 class Moves:
-    """So many nodes are predicted as another class than before."""
+    """So many nodes are predicted as another class than before. before: by its name after the changes."""
 
     before: ClassLabel
     after: ClassLabel
@@ -29,7 +29,8 @@ class Effect:
 
     version: that the first one has. changes: the entries of the history that lead to the second one. classes: of the
     second one; new_classes, gone_classes: those that one of the two lacks. accuracy_before, accuracy_after: as the
-    history keeps it. nodes: that both have. moves: those whose predicted class changes, the most frequent change first.
+    history keeps it. nodes: that both have. moves: those whose predicted class changes, the most frequent change first;
+    a class that is only renamed, or merged into another one, is the class that it becomes.
     """
 
     version: int | None
@@ -51,7 +52,10 @@ class Effect:
             nodes += pairs.shape[1]
             different, counts = np.unique(pairs, axis=1, return_counts=True)
             counted.update(dict(zip(map(tuple, different.T.tolist()), counts.tolist(), strict=True)))
-        moves = [Moves(old[first], new[second], count) for (first, second), count in counted.most_common()]
+        names = _later_names(old, changes)
+        moves = Counter[tuple[ClassLabel, ClassLabel]]()
+        for (first, second), count in counted.items():
+            moves[names[old[first]], new[second]] += count
         return cls(
             version=before.version,
             changes=tuple(changes),
@@ -61,13 +65,23 @@ class Effect:
             accuracy_before=_accuracy(before),
             accuracy_after=_accuracy(after),
             nodes=nodes,
-            moves=tuple(each for each in moves if each.before != each.after),
+            moves=tuple(Moves(*pair, count) for pair, count in moves.most_common() if pair[0] != pair[1]),
         )
 
     @property
     def nodes_changed(self) -> int:
         """The number of nodes whose predicted class changes."""
         return sum(each.nodes for each in self.moves)
+
+
+def _later_names(classes: Iterable[ClassLabel], changes: Iterable[Entry]) -> dict[ClassLabel, ClassLabel]:
+    """What each class is called after changes that rename and merge classes."""
+    names = {name: name for name in classes}
+    for change in changes:
+        if change["what"] in ("rename", "merge"):
+            later = change["to" if change["what"] == "rename" else "into"]
+            names = {name: later if now == change["from"] else now for name, now in names.items()}
+    return names
 
 
 def _predictions(before: ModelState, after: ModelState) -> Iterator[np.ndarray]:
