@@ -39,7 +39,10 @@ class FitOptions:
     way: Annotated[int, option("New classes to expect at a time; training simulates such sessions.", min=1)] = 2
     shot: Annotated[int, option("Labels to expect per new class; training simulates such sessions.", min=1)] = 5
     seed: opts.Seed = 0
-    max_loss: Annotated[float, option("Warn if a change costs older classes more balanced accuracy than this.")] = 0.05
+    max_loss: Annotated[
+        float,
+        option("Warn if a change costs older classes more balanced accuracy, as a share: 0.05 allows 5 points."),
+    ] = 0.05
     standardise: Annotated[bool, option("Scale dense features to mean 0 and standard deviation 1.")] = True
 
 

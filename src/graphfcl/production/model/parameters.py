@@ -5,6 +5,7 @@ from typing import Any
 
 from graphfcl.errors import InputError, did_you_mean
 from graphfcl.methods import find_method, flat_settings, settings_as_json
+from graphfcl.production.model.parts import settings_of
 
 SETTING = "settings__"  # what the names of the method's settings begin with among parameters
 CHANGEABLE = ("way", "shot", "max_loss")  # parameters of a fitted model; all others are in what was trained
@@ -31,7 +32,7 @@ def changed_parameters(parameters: Mapping[str, Any], changes: Mapping[str, Any]
     changed = {**parameters, **{name: value for name, value in changes.items() if not name.startswith(SETTING)}}
     if own:
         named = flat_settings({name.replace("__", "."): value for name, value in own.items()})
-        changed["settings"] = {**(changed["settings"] or {}), **named}
+        changed["settings"] = {**settings_of(changed["settings"]), **named}
         find_method(changed["method"]).settings_with(changed["settings"])
     return changed
 

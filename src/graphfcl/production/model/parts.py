@@ -107,23 +107,30 @@ def make_configuration(
 ) -> Configuration:
     """The configuration of some parameters of a classifier; a parameter that cannot be used is an error."""
     name = find_method(method if isinstance(method, str) else name_of_method(method)).name
-    if settings is not None and not isinstance(settings, Mapping):
-        raise InputError(f"settings is {shown(settings)}: give a mapping of names to values, or None.")
     counts = {"way": whole_number(way, "way", 2), "shot": whole_number(shot, "shot", 5)}
     for what, count in counts.items():
         if count < 1:
             raise InputError(f"{what} is {count}: give 1 or a larger whole number.")
-    if isinstance(max_loss, bool) or not isinstance(max_loss, Real) or not math.isfinite(max_loss):
-        raise InputError(f"max_loss is {shown(max_loss)}: give a share of accuracy, such as 0.05.")
+    if isinstance(max_loss, bool) or not isinstance(max_loss, Real) or not -math.inf < max_loss <= 1:
+        raise InputError(
+            f"max_loss is {shown(max_loss)}: give a share of accuracy of at most 1, such as 0.05 for 5 points."
+        )
     return Configuration(
         name,
-        flat_settings(settings or {}),
+        settings_of(settings),
         counts["way"],
         counts["shot"],
         seed_of(seed),
         float(max_loss),
         bool(standardise),
     )
+
+
+def settings_of(settings: Any) -> dict[str, Any]:
+    """The settings that a user gave, with a dot in the names of nested ones."""
+    if settings is not None and not isinstance(settings, Mapping):
+        raise InputError(f"settings is {shown(settings)}: give a mapping of names to values, or None.")
+    return flat_settings(settings or {})
 
 
 def name_of_method(learner: type[Learner]) -> str:
