@@ -120,7 +120,10 @@ def test_new_classes(root: Path) -> None:
     assert_one_sentence(none, "line 3: 'Eight'", "line 4: 'nine' is a new class")
     assert_one_sentence(unchanged(root, "learn", "supports.csv", "--no-new-classes"), "line 2: 'nine' is a new class")
     assert_one_sentence(unchanged(root, "learn", "alike.csv", "--new-class", "Eight"), "'nine' is a new class")
-    allowed = ("--new-class", "Eight", "--new-class", "nine", "--no-new-classes")
+    allowed = ("--new-class", "Eight", "--new-class", "nine")
+    for words in (("learn", "alike.csv"), ("groups", "--name", "1=Eight", "--version", "2")):
+        both = unchanged(root, *words, *allowed, "--no-new-classes")
+        assert_one_sentence(both, "--no-new-classes and --new-class contradict each other: keep one of them.")
     assert graphfcl_inside("learn", "alike.csv", "--model", "m", *allowed).code == 0
     assert ModelFolder("m").load().classes_[-2:] == ("Eight", "nine")
     more = ("--no-new-classes", "--on-conflict", "replace")

@@ -156,7 +156,7 @@ def test_wrong_labels_are_listed_and_corrected(model: Path, tmp_path: Path, suff
     assert done.code == 0, done.err
     assert "confidence that it is wrong" in done.out
     assert "more." in done.out
-    assert f"to {out}: fill in" in done.out
+    assert f"to {out}: as it is, `graphfcl unlearn` would take back every one of them: keep the rows" in done.out
     assert everything(model) == before
     document = json.loads(
         graphfcl_inside("label-issues", "--model", model, "--threshold", 0, "--folds", 2, "--json").out
@@ -186,6 +186,7 @@ def test_labels_that_are_not_disputed(model: Path, tmp_path: Path) -> None:
     out = tmp_path / "issues.csv"
     done = graphfcl_inside("label-issues", "--model", model, "--threshold", 1, "--folds", 2, "--out", out)
     assert "disputes no label" in done.out
+    assert f"Wrote 0 labels to {out}.\n" in done.out
     assert rows_of(out) == []
     one = graphfcl_inside("label-issues", "--model", model, "--threshold", 0, "--count", 1, "--folds", 2)
     assert "Wrote" not in one.out

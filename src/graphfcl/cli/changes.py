@@ -37,7 +37,11 @@ class ChangeOptions(ComputeOptions):
     wait: Wait = 60.0
     max_loss: Annotated[
         float | None,
-        option("Refuse the change if known classes lose more balanced accuracy than this, such as 0.02.", min=0, max=1),
+        option(
+            "Refuse the change if known classes lose more balanced accuracy, as a share: 0.02 allows 2 points.",
+            min=0,
+            max=1,
+        ),
     ] = None
     dry_run: DryRun = False
 
@@ -66,6 +70,8 @@ class NewClassOptions(OptionGroup):
 
     def allowed(self) -> "bool | list[str]":
         """As :meth:`GraphClassifier.learn` takes it."""
+        if self.new_class and self.no_new_classes:
+            raise InputError("--no-new-classes and --new-class contradict each other: keep one of them.")
         return self.new_class or not self.no_new_classes
 
 
@@ -112,12 +118,13 @@ def learn(
     new: NewClassOptions,
 ) -> Answer:
     """Learn new classes, or more labelled nodes of known classes."""
+    allowed = new.allowed()
     (table,) = tables_of(supports, database=database)
 
     def apply(classifier: "production.GraphClassifier") -> None:
         columns, graph = classifier.configuration.columns, classifier.graph_
         listed = production.read_supports(table, columns, graph=graph, classes=classifier.classes_, tell=_note)
-        classifier.learn_listed(listed, on_conflict=on_conflict, new_classes=new.allowed())
+        classifier.learn_listed(listed, on_conflict=on_conflict, new_classes=allowed)
 
     return options.change(apply)
 

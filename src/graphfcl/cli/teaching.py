@@ -22,7 +22,8 @@ ONE_OF_TWO = "give either --model, a folder, or --graph, of a graph that has no 
 SHOWN = 20  # suggestions that are printed
 NO_ISSUE = "The model disputes no label: lower --threshold to list less certain ones."
 WHAT_TO_DO_WITH_ISSUES = (
-    "fill in the column class and give it to `graphfcl learn --on-conflict replace`, or give it to `graphfcl unlearn`."
+    "as it is, `graphfcl unlearn` would take back every one of them: keep the rows that are wrong and give it to "
+    "`graphfcl unlearn`, or fill in the column class and give it to `graphfcl learn --on-conflict replace`."
 )
 GROUP_NUMBER = re.compile(r"[1-9][0-9]{0,8}")
 
@@ -111,13 +112,13 @@ def groups(
             raise InputError(
                 "--name needs --version: a number means a group of one version, and `graphfcl groups` says of which."
             )
-        names = _names(name)
+        names, allowed = _names(name), new.allowed()
 
         def learn(classifier: "production.GraphClassifier") -> None:
             _refuse_other_version(version, classifier.version)
             listed = classifier.groups(max(count, *names), seed=seed)
             for number, class_name in names.items():
-                classifier.name_group(_numbered(listed, number), class_name, by=by, new_classes=new.allowed())
+                classifier.name_group(_numbered(listed, number), class_name, by=by, new_classes=allowed)
 
         return options.change(learn)
     if version is not None:
@@ -163,7 +164,8 @@ def label_issues(
     def show() -> None:
         _print_issues(table.slice(0, SHOWN).to_pylist(), table.num_rows)
         if out is not None:
-            say(f"Wrote {counted(table.num_rows, 'label')} to {out}: {WHAT_TO_DO_WITH_ISSUES}")
+            hint = f": {WHAT_TO_DO_WITH_ISSUES}" if table.num_rows else "."
+            say(f"Wrote {counted(table.num_rows, 'label')} to {out}{hint}")
 
     return Answer({"version": classifier.version, "issues": table.to_pylist()}, show)
 
