@@ -166,8 +166,9 @@ class LiveModel:
         """Refuse changes of this thread that cost the classes known now more balanced accuracy than ``max_loss``.
 
         max_loss: a share, such as 0.02, for all changes inside together. A change that costs more raises
-        :class:`AccuracyLossError` and is not made. The guards of blocks around this one hold as well. Accuracy is that of the history: recalls on validation nodes, and of
-        learned classes on supports that are left out. The scores of a model on a graph folder are computed at once.
+        :class:`AccuracyLossError` and is not made. The guards of blocks around this one hold as well. Accuracy is that
+        of the history: recalls on validation nodes, and of learned classes on supports that are left out. The scores of
+        a model on a graph folder are computed at once.
         """
         from graphfcl.production.changes.guards import LossGuard
 

@@ -111,7 +111,7 @@ def make_configuration(
     for what, count in counts.items():
         if count < 1:
             raise InputError(f"{what} is {count}: give 1 or a larger whole number.")
-    if isinstance(max_loss, bool) or not isinstance(max_loss, Real) or not -math.inf < max_loss <= 1:
+    if isinstance(max_loss, bool) or not isinstance(max_loss, Real) or not -math.inf < float(max_loss) <= 1:
         raise InputError(
             f"max_loss is {shown(max_loss)}: give a share of accuracy of at most 1, such as 0.05 for 5 points."
         )
