@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphfcl import InputError, TableColumns, build_graph, read_tables
+from graphfcl.graph.labels import alike_names
 from graphfcl.graph.tables.columns import MISSING
 from tests.graph.samples import named_labels
 
@@ -77,3 +78,19 @@ def test_a_table_takes_the_same_options(tmp_path: Path, options: dict[str, Any],
     (tmp_path / "nodes.csv").write_text("id,label\n1,NA\n2,-1\n3,b\n")
     (tmp_path / "edges.csv").write_text("source,target\n")
     assert named_labels(read_tables(tmp_path, TableColumns(**options))) == names
+
+
+@pytest.mark.parametrize(
+    "names", [("é", "E"), ("ñ", "N"), ("ü", "U\u0308"), ("ế", "Ê"), ("ά", "Α"), ("ß", "SS"), ("a  b", "A\u00a0B")]
+)
+def test_case_accents_and_spaces_make_no_other_name(names: tuple[str, str]) -> None:
+    assert alike_names(names) == [list(names)]
+
+
+@pytest.mark.parametrize("names", ["バス パス", "ガラス カラス", "мой мои", "m² m2", "① 1"])
+def test_other_letters_and_signs_make_other_names(tmp_path: Path, names: str) -> None:
+    assert alike_names(names.split()) == []
+    first, second = names.split()
+    (tmp_path / "nodes.csv").write_text(f"id,label\n1,{first}\n2,{second}\n3,{first.upper()}\n", "utf-8")
+    (tmp_path / "edges.csv").write_text("source,target\n")
+    assert set(read_tables(tmp_path, fold=True).class_names) == {first, second}

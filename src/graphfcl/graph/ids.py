@@ -27,9 +27,18 @@ def normal(text: str) -> str:
 
 
 def bare_name(name: str) -> str:
-    """A name without case, accents and differences of white space."""
-    letters = unicodedata.normalize("NFKD", name.casefold())
-    return " ".join("".join(letter for letter in letters if not unicodedata.combining(letter)).split())
+    """A name without case, accents and differences of white space.
+
+    Only marks on Latin and Greek letters are accents: in other scripts they make other letters, as in バス and パス.
+    """
+    kept, base = [], ""
+    for letter in unicodedata.normalize("NFD", name.casefold()):
+        if not "\u0300" <= letter <= "\u036f":
+            base = unicodedata.name(letter, "")
+        elif base.startswith(("LATIN ", "GREEK ")):
+            continue
+        kept.append(letter)
+    return " ".join(unicodedata.normalize("NFC", "".join(kept)).split())
 
 
 def fold_names(counts: Mapping[str, int], classes: Iterable[str] = ()) -> dict[str, str]:
