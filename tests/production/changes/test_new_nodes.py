@@ -133,7 +133,7 @@ def test_a_blank_and_na_in_the_label_column_of_the_fit_are_no_classes(folder: Pa
     assert [each.node for each in read_supports(table, columns, classes=["NA"])] == ["p66", "p68"]
     model.learn(table)
     assert model.classes_[-1] == "kind 4"
-    # A column that is not of the fit is taken by its word.
+    # In another column a blank is a mistake.
     with pytest.raises(InputError, match="row 2: node 'p67' has an empty class"):
         model.learn(table.rename_columns(["node", "class"]))
     with pytest.raises(InputError, match="nothing to learn"):

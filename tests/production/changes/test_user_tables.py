@@ -12,6 +12,7 @@ from pyarrow import csv, parquet
 
 from graphfcl import GraphClassifier, GraphfclWarning, InputError, from_frames, from_scipy
 from graphfcl.graph.tables.columns import ReadColumns
+from graphfcl.production import read_supports
 from tests.cli.command import graphfcl_inside
 from tests.frames import LIBRARIES, columns_of, frame_of
 from tests.production.changes.test_frames import made, tables
@@ -103,6 +104,27 @@ def test_names_that_meant_unknown_at_the_fit_do_so_later(fitted: Path) -> None:
         model.score(table.slice(10))
     with pytest.raises(InputError, match="no node with a class to score"):  # the usual names mean so, too
         model.score(["p1"], ["NA"])
+
+
+@pytest.mark.parametrize("column", ["category", "class", "label"])
+def test_they_do_so_in_any_column_of_classes(fitted: Path, column: str) -> None:
+    model, nodes = GraphClassifier.load(fitted / "m"), shop()[0]
+    free = [node for node, name in zip(nodes["sku"], nodes["category"], strict=True) if name == "tbd"][:5]
+    table = pa.table({"sku": free, column: ["NA", "unknown ", "TBD", "class-00", "new"]})
+    model.learn(table)
+    assert model.history[-1]["supports"] == {"class-00": free[3:4], "new": free[4:]}
+    model.learn({"NA": free[:1]})  # a name that is given in words is a class, and then one in tables
+    model.learn(table.slice(0, 3), on_conflict="keep")
+    assert model.classes_[-2:] == ("new", "NA")
+    assert columns_of(model.labels(free))["node"] == [free[0], *free[3:]]
+
+
+def test_a_known_name_stays_a_class_in_any_column() -> None:
+    columns = replace(ReadColumns("sku", "category", "source", "target"), known=("NA",))
+    table = pa.table({"sku": ["p1", "p2"], "class": ["NA", "null"]})
+    assert [each.class_name for each in read_supports(table, columns)] == ["NA"]
+    plain = table.rename_columns(["node", "class"])
+    assert read_supports(plain) == []
 
 
 def test_grow_tells_of_labels_only_where_the_class_is_known(fitted: Path, recwarn: pytest.WarningsRecorder) -> None:

@@ -19,6 +19,7 @@ from graphfcl.graph.tables.columns import (
     WEIGHT_NAMES,
     ReadColumns,
     label_key,
+    unknown_keys,
 )
 from graphfcl.graph.tables.frames import arrow_table, is_frame, is_table
 from graphfcl.graph.tables.table import Table, missing_value
@@ -142,9 +143,9 @@ def read_supports(
 ) -> list[Support]:
     """A table with the columns ``node`` and ``class``; ``by``, ``when`` and others are kept with the label.
 
-    Rows of a table of suggestions without a class are left out. In the label column of the fit, blanks and the names
-    that meant an unknown class there mean it here too; such rows are left out. Columns that the table of the fit had
-    are not kept.
+    Rows whose class is a name that meant unknown at the fit are left out. So are blanks in the label column of the fit
+    and in a table of suggestions; in other tables they are for the model to refuse. Columns that the table of the fit
+    had are not kept.
     source: a file or a DataFrame. columns, graph: the columns of the tables of the fit, and the graph, which knows the
     numeric ones. by, when: for rows without their own. classes: of the model; such a name is always a class.
     tell: receives a note on long values, which are cut; by default a warning.
@@ -154,9 +155,10 @@ def read_supports(
     nodes, names = table.need(ids, "the ids of nodes"), table.need(labels, "their classes")
     used = {str(table.find(ids)), str(table.find(labels)), *OWN_COLUMNS, *_columns_of_fit(columns, graph)}
     kept = _kept(table, [name for name in table.columns if name not in used], tell)
-    unknown = {""} if GUESS in table.columns else set()
-    if columns is not None and table.find(labels) == columns.label:
-        unknown |= columns.unknown_keys - {str(label).casefold() for label in classes}
+    unknown = unknown_keys(None) if columns is None else columns.unknown_keys
+    unknown -= {label_key(str(label)) for label in classes}
+    if GUESS not in table.columns and (columns is None or table.find(labels) != columns.label):
+        unknown -= {""}
     nothing = [""] * len(nodes)
     by_column, when_column = (table.columns.get(name, nothing) for name in ("by", "when"))
     supports = []
