@@ -107,6 +107,19 @@ def test_what_is_refused(known: list[str], table: list[str], allowed: bool | lis
         assert not fine
 
 
+def test_a_class_may_be_allowed_in_another_spelling_of_a_model_that_folds() -> None:
+    for fold in (True, False):
+        labels = LabelStore.of((NONE, NONE), (NONE, NONE), ["Moss"], fold=fold)
+        places = {labels.names_of(["Rust"])["Rust"]: "here"}
+        if fold:
+            refuse_new_classes(places, labels, ["RUST"])
+        else:
+            with pytest.raises(InputError, match="'Rust' is a new class"):
+                refuse_new_classes(places, labels, ["RUST"])
+        with pytest.raises(InputError, match="'Rust' is a new class"):
+            refuse_new_classes(places, labels, ["other", "MOSS"])
+
+
 def test_a_group_is_named_by_the_same_rules(model: GraphClassifier) -> None:
     groups = model.groups(1)
     if not groups:

@@ -7,7 +7,7 @@ from numbers import Real
 from typing import Any
 
 from graphfcl.errors import AccuracyLossError, InputError, did_you_mean, quoted, shown
-from graphfcl.graph.ids import ClassLabel, bare_name, normal
+from graphfcl.graph.ids import ClassLabel, bare_name
 from graphfcl.methods import Progress
 from graphfcl.production.labels.label_store import LabelStore
 from graphfcl.production.model.calibrating import loss_of, with_renamed_class
@@ -27,12 +27,12 @@ def refuse_new_classes(places: Mapping[str, str], labels: LabelStore, new_classe
     """
     new = [name for name in places if name not in labels.names]
     listed = () if isinstance(new_classes, bool) else list_of_names(new_classes, "the new classes")
-    allowed = {labels.find(name) or normal(labels.text(name)) for name in listed}
+    allowed = {labels.form(labels.text(name)) for name in listed}
     known = {bare_name(name): name for name in reversed(labels.classes)}
     wrong = {}
     for name in new:
         alike = known.setdefault(bare_name(name), name)
-        if name not in allowed and (alike != name or new_classes is not True):
+        if labels.form(name) not in allowed and (alike != name or new_classes is not True):
             wrong[name] = alike
     if not wrong:
         return

@@ -195,13 +195,17 @@ class LabelStore:
         position = {name: number for number, name in enumerate(self.classes)}
         return np.array([-1 if name is None else position[name] for name in self.names], dtype=np.int64)
 
+    def form(self, name: str) -> str:
+        """The form in which names of classes are compared."""
+        return bare_name(name) if self.fold else normal(name)
+
     def find(self, label: Any) -> str | None:
         """The class that a user means, as it is stored or by its cleaned form if that is unique; or None."""
         name = self.text(label)
         if name in self.names:
             return name
-        form = bare_name if self.fold else normal
-        same = [other for other in self.classes if form(other) == form(name)]
+        form = self.form(name)
+        same = [other for other in self.classes if self.form(other) == form]
         if len(same) > 1:
             both = " or ".join(map(quoted, same[:2]))
             raise InputError(
