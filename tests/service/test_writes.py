@@ -1,11 +1,13 @@
 """Changes over HTTP: what they do, what they refuse, and that they are done once."""
 
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from graphfcl import GraphClassifier, ModelFolder
+from graphfcl import Graph, GraphClassifier, ModelFolder
+from graphfcl.graph.tables.columns import ReadColumns
 from graphfcl.production.model.versions import Versions
 from graphfcl.production.store import parts
 from graphfcl.service.metrics import Metrics
@@ -15,6 +17,7 @@ from graphfcl.service.snapshots import Snapshot
 from graphfcl.service.writer import ChangeRequest, Writer
 from tests.cli.command import graphfcl_inside
 from tests.production.crafting import opened
+from tests.service.conftest import HIDDEN
 from tests.service.servers import Client, Servers
 
 
@@ -70,6 +73,21 @@ def test_classes_are_renamed_merged_and_retired(server: Client, free: list[str])
     assert server.get("/v1/model").json["version"] == 5
     assert server.teach("class-00", free[4:5], again=True).json["new_classes"] == ["class-00"]
     assert server.teach("class-00", free[5:6]).status == 200, "it is a class again"
+
+
+def test_former_classes_are_refused_in_another_spelling_if_the_model_folds(
+    servers: Servers, graph: Graph, tmp_path: Path, free: list[str]
+) -> None:
+    columns = ReadColumns("id", "label", "source", "target", fold=True)
+    model = GraphClassifier("sgc-ridge").fit(replace(graph, columns=columns), hide_classes=HIDDEN)
+    model.save(tmp_path / "folds")
+    model.wait()
+    server = servers.start(tmp_path / "folds")
+    assert server.send("DELETE", "/v1/classes/CLASS-00").status == 200
+    refused = server.teach("Class-00", free[:1])
+    assert (refused.status, "was retired" in refused.json["detail"]) == (409, True)
+    assert server.send("DELETE", "/v1/classes/Class-00").status == 409
+    assert server.teach("Class-00", free[:1], again=True).json["new_classes"] == ["Class-00"]
 
 
 def test_the_graph_grows(server: Client, free: list[str]) -> None:

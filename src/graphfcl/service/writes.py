@@ -114,17 +114,24 @@ def _refuse_names(snapshot: Snapshot, names: Sequence[str | int], *, again: bool
 
     A client that labels a retired, renamed or merged class may not know that it is gone.
     """
-    new = [name for name in dict.fromkeys(names) if snapshot.model.label_store_.find(name) is None]
-    gone = gone_classes(snapshot.changes) if new and not again else {}
+    labels = snapshot.model.label_store_
+    new = [name for name in dict.fromkeys(names) if labels.find(name) is None]
+    gone = _former_classes(snapshot) if new and not again else {}
     for name in new:
-        if str(name) in gone:
+        why = gone.get(labels.form(labels.text(name)))
+        if why:
             raise Problem(
                 409,
-                f'class {quoted(name)} {gone[str(name)]}: choose another class, or send "again": true to teach it as a '
+                f'class {quoted(name)} {why}: choose another class, or send "again": true to teach it as a '
                 "class of its own; nothing was changed.",
                 version=snapshot.version,
             )
     _refuse_dots(new)
+
+
+def _former_classes(snapshot: Snapshot) -> dict[str, str]:
+    """What became of former classes, by the form in which the model compares names."""
+    return {snapshot.model.label_store_.form(name): why for name, why in gone_classes(snapshot.changes).items()}
 
 
 def _refuse_dots(names: Sequence[str | int]) -> None:
@@ -172,7 +179,7 @@ def _class_routes(routes: APIRouter, service: Service) -> None:
 
         def apply(model: GraphClassifier, snapshot: Snapshot) -> None:
             if snapshot.model.label_store_.find(old) is None:
-                became = gone_classes(snapshot.changes).get(old)
+                became = _former_classes(snapshot).get(snapshot.model.label_store_.form(old))
                 why = f"class {quoted(old)} {became}" if became else f"the model knows no class {quoted(old)}"
                 raise Problem(409 if became else 404, f"{why}: /v1/classes lists those there are.")
             apply_to(model, old)

@@ -10,6 +10,7 @@ from scipy import sparse
 
 from graphfcl import Graph, GraphClassifier, InputError, ModelFolder, Progress, build_graph
 from graphfcl.graph import TextSettings
+from graphfcl.graph.tables.columns import ReadColumns
 from graphfcl.graph.tables.words import count_words
 from graphfcl.production import Comparison
 from graphfcl.production.changes.refitting import ClassComparison
@@ -179,6 +180,23 @@ def test_what_the_model_was_told_wins_over_a_graph_that_is_brought(aged: GraphCl
     assert set(model.history[-1]["new"]) == {"class-08", "class-09"}
     assert (graph_in_memory(model).adjacency != graph_in_memory(aged).adjacency).nnz == 0
     assert (graph_in_memory(model).features != graph_in_memory(aged).features).nnz == 0
+
+
+@pytest.mark.parametrize("fold", [True, False])
+def test_other_spellings_of_a_graph_that_is_brought_are_the_same_classes_if_the_model_folds(fold: bool) -> None:
+    columns = ReadColumns("id", "label", "source", "target", fold=fold)
+    graph = replace(small_graph(), columns=columns)
+    labels = graph.labels.copy()
+    labels[::2] = -1  # of these the graph that is brought says the class
+    model = GraphClassifier("sgc-ridge").fit(replace(graph, labels=labels), hide_classes=["class-08", "class-09"])
+    model.rename("class-01", "one").rename("one", "first").retire("class-02").merge("class-04", "class-03")
+    louder = replace(graph, class_names=tuple(name.upper() for name in graph.class_names))
+    kept = {"class-00", "first", "class-03", "class-05", "class-06", "class-07"}
+    model.refit(louder, anyway=True)
+    gone = {"CLASS-01", "CLASS-02", "CLASS-04"}
+    assert kept <= set(model.classes_)
+    assert (gone & set(model.classes_)) == (set() if fold else gone)
+    assert {"CLASS-08", "CLASS-09"} <= set(model.classes_)
 
 
 def test_a_graph_with_other_nodes_is_refused(aged: GraphClassifier) -> None:

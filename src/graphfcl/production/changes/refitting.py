@@ -183,7 +183,7 @@ def refit_draft(draft: Draft, graph: AnyGraph | None, *, anyway: bool, device: s
         draft.restate()
     before = replace(state.parts.read(), graph=draft.graph, learner=draft.learner, configuration=configuration)
     with written_by_graphfcl():
-        decisions = Decisions.of(lineage(state.history.entries()))
+        decisions = Decisions.of(lineage(state.history.entries()), before.label_store)
     old_scores = state.answering.answers(progress).scores
     growing, old_labels, labels = _material(before, graph, decisions)
     if graph is not None and graph.columns is not None:  # later tables are filled as this graph was
@@ -246,8 +246,8 @@ def _few_shot_names(labels: LabelStore) -> set[str]:
 class Decisions:
     """Changes of classes and labels that a file of the first fit does not know of.
 
-    names: the current name of a class of the file. retired: classes that were retired. unlearned: ids of nodes whose
-    label was taken back.
+    names: the current name of a class of the file. retired: classes that were retired; both by the form in which the
+    label store compares them. unlearned: ids of nodes whose label was taken back.
     """
 
     names: dict[str, str] = field(default_factory=dict)
@@ -255,7 +255,7 @@ class Decisions:
     unlearned: tuple[Any, ...] = ()
 
     @classmethod
-    def of(cls, entries: Sequence[Entry]) -> "Decisions":
+    def of(cls, entries: Sequence[Entry], labels: LabelStore) -> "Decisions":
         """entries: the changes that led to the model, oldest first."""
         names: dict[str, str] = {}
         retired: set[str] = set()
@@ -263,19 +263,19 @@ class Decisions:
         for entry in entries:
             what = entry["what"]
             if what in ("rename", "merge"):
-                old, new = str(entry["from"]), str(entry["to"] if what == "rename" else entry["into"])
-                names = {name: new if now == old else now for name, now in names.items()} | {old: new}
-            retired |= set(map(str, entry.get("retired") or ()))
+                old, new = labels.form(str(entry["from"])), str(entry["to"] if what == "rename" else entry["into"])
+                names = {form: new if labels.form(now) == old else now for form, now in names.items()} | {old: new}
+            retired |= {labels.form(str(name)) for name in entry.get("retired") or ()}
             if what == "retire":
-                retired.add(str(entry["class"]))
+                retired.add(labels.form(str(entry["class"])))
             if what == "unlearn":
                 unlearned += entry["nodes"]
         return cls(names, frozenset(retired), tuple(unlearned))
 
     def name_of(self, name: str, labels: LabelStore) -> str | None:
         """The current name of a class of the file; None if it was retired."""
-        name = self.names.get(name, name)
-        return labels.find(name) or (None if name in self.retired else name)
+        name = self.names.get(labels.form(name), name)
+        return labels.find(name) or (None if labels.form(name) in self.retired else name)
 
 
 def more_labels(
