@@ -1,6 +1,7 @@
 """What becomes of each column of a table of nodes."""
 
 import datetime
+import re
 from pathlib import Path
 from typing import Any
 
@@ -214,6 +215,18 @@ def test_a_decimal_comma_is_named(tmp_path: Path) -> None:
             InputError, match=f"line {line}: column 'price' holds '{value}' with a decimal comma: ask for decimal=comma"
         ):
             read(tmp_path, features="price")
+
+
+@pytest.mark.parametrize("word", ["1,200", "-1,200", "1,234,567"])
+def test_a_comma_may_separate_thousands(tmp_path: Path, word: str) -> None:
+    shop(tmp_path, f"asin;category;price\np1;a;{word}\np2;a;2,500\np3;b;3,000\np4;b;4,000\n")
+    fix = "the comma may separate thousands (write it without) or be a decimal comma (decimal=comma)"
+    assert f"price (numbers, but for '{word}' in line 2: {fix})" in read(tmp_path).notes[0]
+    with pytest.raises(InputError, match=re.escape(f"column 'price' holds '{word}', which is no number: {fix}.")):
+        read(tmp_path, features="price")
+    (tmp_path / "edges.csv").write_text(f"source;target;weight\np1;p2;{word}\n")
+    with pytest.raises(InputError, match=re.escape(f"does not hold a number but '{word}': {fix}.")):
+        read(tmp_path)
 
 
 def test_a_column_with_too_many_values_is_no_category(tmp_path: Path) -> None:

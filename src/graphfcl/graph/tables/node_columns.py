@@ -16,6 +16,8 @@ from graphfcl.graph.tables.gaps import Gaps
 from graphfcl.graph.tables.table import Table
 from graphfcl.graph.tables.values import (
     DECIMAL_COMMA,
+    THOUSANDS,
+    THOUSANDS_FIX,
     Kind,
     KindOfTexts,
     declared_kind,
@@ -160,6 +162,8 @@ def _reason(column: str, facts: ColumnFacts) -> str:
     if facts.word is None:
         return f"words: text={column} or categories={column} uses them"
     line, word = facts.word
+    if THOUSANDS.fullmatch(word):
+        return f"numbers, but for {word!r} in {line}: {THOUSANDS_FIX}"
     if DECIMAL_COMMA.fullmatch(word):
         return f"{word!r} in {line} has a decimal comma: decimal=comma reads such numbers"
     return f"numbers, but for {word!r} in {line}: fix it, missing={word} if it means so, or categories={column}"
@@ -175,6 +179,8 @@ def _no_feature(nodes: Table, column: str, facts: ColumnFacts) -> InputError:
         )
         if DECIMAL_COMMA.fullmatch(word):
             reason = f"holds {word!r} with a decimal comma: ask for decimal=comma."
+        if THOUSANDS.fullmatch(word):
+            reason = f"holds {word!r}, which is no number: {THOUSANDS_FIX}."
     elif facts.kind is Kind.TEXT:
         reason = f"holds words: ask for text={column} or categories={column} instead."
     return InputError(f"{place}: column {column!r} {reason}")
@@ -289,7 +295,7 @@ def _facts(nodes: Table, texts: KindOfTexts, rows: int) -> ColumnFacts:
         return ColumnFacts(Kind.NUMBER)  # so that a table without rows keeps its features
     if texts.kind is Kind.TEXT and texts.word is not None:
         row, word = texts.word
-        if texts.some_numbers or DECIMAL_COMMA.fullmatch(word):
+        if texts.some_numbers or DECIMAL_COMMA.fullmatch(word) or THOUSANDS.fullmatch(word):
             return ColumnFacts(Kind.TEXT, (nodes.line(row), word))
     return ColumnFacts(texts.kind)
 

@@ -15,6 +15,8 @@ from graphfcl.graph.tables.table import Table
 
 NUMBER = r"^-?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?$|^-?(?i:nan|inf|infinity)$"
 FLAG = r"^(?i:true|false)$"
+THOUSANDS = re.compile(r"[-+]?[0-9]{1,3}(,[0-9]{3})+")  # a whole text: one comma may also be a decimal one
+THOUSANDS_FIX = "the comma may separate thousands (write it without) or be a decimal comma (decimal=comma)"
 DECIMAL_COMMA = re.compile(r"[-+]?[0-9]+,[0-9]+")  # a whole text, as spreadsheets of many countries write numbers
 MICROSECONDS_A_DAY = 86_400_000_000
 
@@ -203,6 +205,7 @@ def numbers_of(table: Table, column: str) -> np.ndarray:
     if word is None:
         raise InputError(f"{table.path}: column {column!r} does not hold numbers: fix it or leave it out.")
     fix = "decimal=comma reads it" if DECIMAL_COMMA.fullmatch(word[1]) else "fix it or leave the column out"
+    fix = THOUSANDS_FIX if THOUSANDS.fullmatch(word[1]) else fix
     raise InputError(f"{table.place(word[0])}: column {column!r} does not hold a number but {word[1]!r}: {fix}.")
 
 
