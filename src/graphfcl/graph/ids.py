@@ -27,7 +27,7 @@ def normal(text: str) -> str:
 
 
 def bare_name(name: str) -> str:
-    """A name without case, accents and differences of white space.
+    """A name without case, accents and white space.
 
     Only marks on Latin and Greek letters are accents: in other scripts they make other letters, as in バス and パス.
     """
@@ -38,7 +38,7 @@ def bare_name(name: str) -> str:
         elif base.startswith(("LATIN ", "GREEK ")):
             continue
         kept.append(letter)
-    return " ".join(unicodedata.normalize("NFC", "".join(kept)).split())
+    return "".join(unicodedata.normalize("NFC", "".join(kept)).split())
 
 
 def fold_names(counts: Mapping[str, int], classes: Iterable[str] = ()) -> dict[str, str]:

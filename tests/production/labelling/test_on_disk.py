@@ -15,7 +15,6 @@ from graphfcl import (
     GraphClassifier,
     GraphFolder,
     Group,
-    InputError,
     Query,
     Resources,
     Strategy,
@@ -172,15 +171,6 @@ def test_all_scores_follow_the_ids(pair: Pair) -> None:
     rows = {node: row for row, node in enumerate(memory.node_ids_.tolist())}
     order = [rows[node] for node in disk.node_ids_.tolist()]
     np.testing.assert_allclose(disk.all_scores(), memory.all_scores()[order], atol=1e-3)
-
-
-def test_a_method_that_cannot_explain_says_so(pair: Pair) -> None:
-    said: list[str] = []
-    for model in pair[:2]:
-        with pytest.raises(InputError, match="cannot explain itself") as refused:
-            model.explain(5000)
-        said.append(str(refused.value))
-    assert said[0] == said[1]
 
 
 def test_removed_nodes_are_not_compared(tmp_path: Path) -> None:
