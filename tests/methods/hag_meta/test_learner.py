@@ -250,7 +250,7 @@ def test_chance_level_is_not_a_result() -> None:
     [
         ("tla", "round", "tla"),
         ("nlaa", "true", "did you mean 'nla'"),
-        ("episodes", "many", "must be whole number"),
+        ("episodes", "many", "must be a whole number"),
         ("pretraining.epoch", "3", "did you mean 'epochs'"),
         ("encoder", "gin", "there are gcn, gat"),
         ("pretraining.epochs", "0", "pretraining.epochs is 0; it must be at least 1"),
@@ -258,7 +258,7 @@ def test_chance_level_is_not_a_result() -> None:
         ("dropout", "1.0", "below 1"),
         ("learning_rate", "0", "above 0"),
         ("gpil.x", "1", "single setting"),
-        ("fine_tuning", "none", "only be set in Python"),
+        ("fine_tuning", "none", "only Python and the TOML file"),
     ],
 )
 def test_bad_settings_are_one_sentence(key: str, value: str, message: str) -> None:
