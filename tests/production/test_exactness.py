@@ -26,6 +26,7 @@ from tests.methods.blocks.samples import random_graph
 from tests.production.models import HIDDEN, members, quick, small_graph
 
 TOLERANCE = 1e-6
+IN_OTHER_ORDER = {"anchor": 3e-6, "ranpac": 3e-6}  # where classes were learned in another order; docs/production.md
 # Methods whose weights a session may change are exact if it does not.
 WITHOUT_STEPS: dict[str, dict[str, Any]] = {name: {"fine_tuning_steps": 0} for name in ("hag-meta", "geometer", "lpmc")}
 EXACT = (
@@ -74,6 +75,8 @@ def assert_same(found: GraphClassifier, wanted: GraphClassifier, tolerance: floa
     """The same classes, probabilities, temperature and threshold, in whatever order classes were learned."""
     assert sorted(found.classes_) == sorted(wanted.classes_)
     order = [found.classes_.index(name) for name in wanted.classes_]
+    if found.classes_ != wanted.classes_:
+        tolerance = max(tolerance, IN_OTHER_ORDER.get(str(found.method), 0))
     np.testing.assert_allclose(found.predict_proba()[:, order], wanted.predict_proba(), rtol=0, atol=tolerance)
     one, other = found.calibration_, wanted.calibration_
     assert one.temperature == pytest.approx(other.temperature, rel=tolerance)
