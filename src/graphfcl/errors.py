@@ -89,11 +89,11 @@ def did_you_mean(word: str, options: Sequence[str], fallback: str | None = None,
     return f"there are {', '.join(options)}." if fallback is None else fallback
 
 
-# What a message must not repeat: a query, user:password@ of a URL, password=…, and the like.
+# What a message must not repeat: a query, user:password@ of a URL, password=…, and the like (key=value is no secret).
 SECRETS = re.compile(
     r"(?P<kept>sql:)(?!['…]).+"
     r"|(?P<url>//)[^\s/@]+@"
-    r"|(?P<key>(?:password|passwd|pwd|secret|token|\w*key)\s*[=:]\s*)(?:'[^']*'?|\"[^\"]*\"?|[^\s&;,)'\"]+)",
+    r"|(?P<key>(?:password|passwd|pwd|secret|token|\w*key)\s*[=:]\s*)(?!value\b)(?:'[^']*'?|\"[^\"]*\"?|[^\s&;,)'\"]+)",
     re.DOTALL | re.IGNORECASE,
 )
 

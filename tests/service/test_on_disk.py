@@ -128,7 +128,8 @@ def test_changes(both: Both, free: list[str]) -> None:
     both.same("POST", "/v1/nodes", {"ids": ["new"], "features": [dict.fromkeys(names, 1.0)]})
     edge = {"sources": ["new"], "targets": ["n20"]}
     assert both.same("POST", "/v1/edges", edge)["edges"] == 1
-    assert both.disk.send("POST", "/v1/edges", edge).status == 422, "the edge is there already"
+    again = both.disk.send("POST", "/v1/edges", {**edge, "weights": [2.0]})
+    assert again.status == 422, "the edge is there already, with weight 1"
     assert both.disk.node("new").json["degree"] == 1
     assert both.disk.get("/v1/nodes?q=new").json["nodes"][0]["id"] == "new"
     both.same("PATCH", "/v1/classes/gears", {"name": "wheels"})

@@ -118,7 +118,9 @@ def test_the_command_line_takes_queries_everywhere(places: Path, tmp_path: Path,
     columns = ["--columns", COLUMNS]
     shown = succeeded("data", "show", *queried(places / database), *columns)
     assert shown.startswith("nodes and edges of a query: tables of nodes and edges\n")
-    assert "Nothing looks wrong" in succeeded("data", "check", *queried(places / database), *columns, "--name", "shop")
+    checked = succeeded("data", "check", *queried(places / database), *columns, "--name", "shop")
+    assert checked.startswith("shop: 60 nodes, ")
+    assert "there are 48.\n1 finding, 0 serious." in checked
     succeeded("data", "import", *queried(places / database), *columns, "--out", tmp_path / "big", "--name", "shop")
     succeeded("fit", *queried(places / database), *columns, "--model", model, "--method", "sgc-ridge")
     assert "fit on nodes and edges of a query: " in succeeded("history", "--model", model)
@@ -202,7 +204,7 @@ def test_sqlite_needs_no_duckdb(places: Path, monkeypatch: pytest.MonkeyPatch) -
 def test_the_environment_names_the_database(places: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(DATABASE_VARIABLE, str(places / "shop.db"))
     assert read_query("SELECT 7 AS n, count(*) AS c FROM customers").to_pylist() == [{"n": 7, "c": COUNT}]
-    assert "Nothing looks wrong" in succeeded("data", "check", *queried(), "--columns", COLUMNS)
+    assert "1 finding, 0 serious." in succeeded("data", "check", *queried(), "--columns", COLUMNS)
 
 
 def test_temporary_files_are_the_owners_and_go(places: Path, temporary: Path) -> None:

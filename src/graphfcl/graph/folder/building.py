@@ -24,7 +24,7 @@ from graphfcl.graph.folder.permutation import Shuffle
 from graphfcl.graph.folder.reader import GraphFolder
 from graphfcl.graph.folder.row_spool import RowSpool
 from graphfcl.graph.folder.source import EdgeBlock, GraphSource, Source, Spool, TextIds, of_graph
-from graphfcl.graph.folder.text_keys import text_keys
+from graphfcl.graph.folder.stored_ids import text_keys
 from graphfcl.graph.folder.workspace import Workspace, publish, workspace
 from graphfcl.graph.graph import Graph
 from graphfcl.graph.ids import pack_texts

@@ -4,8 +4,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphfcl.graph.folder import text_keys as module
-from graphfcl.graph.folder.text_keys import text_keys
+from graphfcl.graph.folder import stored_ids as module
+from graphfcl.graph.folder.stored_ids import text_keys
 from graphfcl.graph.ids import pack_texts, unpack_texts
 
 MASK = 2**64 - 1
