@@ -19,6 +19,7 @@ import { emit, on, loadedCard, state } from "./state.js";
 import { caution, say, showModel, tellError } from "./status.js";
 import { takeTokenFromAddress } from "./token.js";
 import { loadVersions, startVersions } from "./versions.js";
+import { startViews } from "./views.js";
 
 const POLL = 10_000; // milliseconds between questions whether someone else changed the model
 
@@ -110,6 +111,7 @@ function connect() {
 async function start() {
   takeTokenFromAddress();
   startLayout();
+  startViews();
   connect();
   startDecisions({ show, putBack });
   startLabelling({ goOn, skip, collect });
