@@ -109,7 +109,7 @@ def adjacency_from_edges(
         values = np.ones(source.size, dtype=np.float32)
     if not kept.all():
         source, target, values = source[kept], target[kept], values[kept]
-    directed = _merge_duplicates(source, target, values, count, repeated)
+    directed = _merge_duplicates(source, target, values, count, repeated, where)
     merged = source.size - directed.nnz
     directed.eliminate_zeros()
     reverse = directed.T.tocsr()
@@ -180,6 +180,16 @@ def combined(values: np.ndarray, starts: np.ndarray, repeated: str) -> np.ndarra
     return np.add.reduceat(values, starts, dtype=np.float64)  # of counts, all values are 1
 
 
+def as_weights(values: np.ndarray, where: str) -> np.ndarray:
+    """(e,) float32 of combined weights; a sum beyond it is an error. where: what a message calls the edges."""
+    if values.size and values.max() > np.finfo(np.float32).max:
+        raise InputError(
+            f"{where}: the weights of rows of one edge add up to {values.max():g}, beyond 3.4e38: make them smaller, or "
+            "leave repeated=sum out."
+        )
+    return values.astype(np.float32)
+
+
 def edge_notes(loops: int, one_way: bool, merged: int, repeated: str = "max") -> list[str]:
     """A sentence for each thing that was changed. one_way: some edges were listed in one direction only."""
     notes = [f"{loops:,} self loops were dropped."] if loops else []
@@ -191,7 +201,7 @@ def edge_notes(loops: int, one_way: bool, merged: int, repeated: str = "max") ->
 
 
 def _merge_duplicates(
-    source: np.ndarray, target: np.ndarray, values: np.ndarray, count: int, repeated: str
+    source: np.ndarray, target: np.ndarray, values: np.ndarray, count: int, repeated: str, where: str
 ) -> sparse.csr_array:
     matrix = sparse.coo_array((values, (source, target)), shape=(count, count))
     if values.size and repeated in ("max", "last") and (values == values[0]).all():
@@ -201,7 +211,7 @@ def _merge_duplicates(
         order = np.lexsort((target, source))  # stable: the last row of a pair stays its last
         source, target, values = source[order], target[order], values[order]
         starts = np.flatnonzero(np.append(True, (source[1:] != source[:-1]) | (target[1:] != target[:-1])))
-        values = combined(values, starts, repeated).astype(np.float32)
+        values = as_weights(combined(values, starts, repeated), where)
         matrix = sparse.coo_array((values, (source[starts], target[starts])), shape=(count, count))
     matrix = matrix.tocsr()
     matrix.sort_indices()

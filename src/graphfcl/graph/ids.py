@@ -9,7 +9,7 @@ import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
+from itertools import islice, pairwise
 from numbers import Integral
 from typing import Any, TypeAlias
 
@@ -18,6 +18,7 @@ import numpy as np
 from graphfcl.errors import CONTROL, InputError, quoted, shown
 
 Place = Callable[[int], str]  # what a message calls a row
+LISTED = 5  # ids in several rows that a message lists
 ClassLabel: TypeAlias = str | int  # a class as a user writes it; inside it is known by its name, a text
 
 
@@ -219,20 +220,46 @@ def refuse_twice(cleaned: Sequence[Any], originals: Sequence[Any], place: Place)
     if len(set(cleaned)) == len(cleaned):
         return
     first: dict[Any, int] = {}
+    second: dict[Any, int] = {}
     for row, value in enumerate(cleaned):
-        other = first.setdefault(value, row)
-        if other == row:
-            continue
-        if originals[other] == originals[row]:
-            shown = quoted(value) if isinstance(value, str) else value
-            raise InputError(
-                f"{place(row)}: node id {shown} stands twice, first in {place(other).rpartition(', ')[2]}; a node has "
-                "one id and one row."
-            )
-        raise InputError(
-            f"{place(row)}: node id {quoted(originals[row])} and {quoted(originals[other])} ({place(other)}) are the "
-            f"same id {quoted(value)} once cleaned (spaces at the ends, Unicode NFC): keep one."
+        if first.setdefault(value, row) != row:
+            second.setdefault(value, row)
+    pairs = [(first[value], row) for value, row in islice(second.items(), LISTED)]
+    raise same_ids(len(second), pairs, lambda row: cleaned[row], lambda row: originals[row], place)
+
+
+def same_ids(
+    count: int,
+    pairs: Sequence[tuple[int, int]],
+    cleaned: Callable[[int], Any],
+    original: Callable[[int], Any],
+    place: Place,
+) -> InputError:
+    """So many ids stand in several rows. pairs: the first two rows of each of the first ids, by the second of them."""
+    if count > 1:
+        named = [f"{_shown(cleaned(row))} in {place(row).rpartition(', ')[2]}" for _, row in pairs]
+        more = [f"{count - LISTED:,} more"] if count > LISTED else []
+        where, comma, _ = place(pairs[0][1]).rpartition(", ")
+        cleaning = any(original(first) != original(second) for first, second in pairs)
+        once = " once cleaned (spaces at the ends, Unicode NFC)" if cleaning else ""
+        return InputError(
+            f"{where}{':' * len(comma[:1])} {count:,} node ids stand several times{once}: "
+            f"{', '.join([*named, *more])}; a node has one id and one row.".lstrip()
         )
+    ((other, row),) = pairs
+    if original(other) == original(row):
+        return InputError(
+            f"{place(row)}: node id {_shown(cleaned(row))} stands twice, first in {place(other).rpartition(', ')[2]}; "
+            "a node has one id and one row."
+        )
+    return InputError(
+        f"{place(row)}: node id {quoted(original(row))} and {quoted(original(other))} ({place(other)}) are the same id "
+        f"{quoted(cleaned(row))} once cleaned (spaces at the ends, Unicode NFC): keep one."
+    )
+
+
+def _shown(value: Any) -> Any:
+    return quoted(value) if isinstance(value, str) else value
 
 
 # Other forms

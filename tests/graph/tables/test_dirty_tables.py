@@ -204,6 +204,40 @@ def test_a_count_reads_no_weight(tmp_path: Path) -> None:
         read_tables(tmp_path, repeated="count", weight="weight")
 
 
+def test_a_sum_beyond_float32_names_the_edges(tmp_path: Path) -> None:
+    tables(tmp_path, "id,label\n1,a\n2,b\n", "source,target,weight\n1,2,3e38\n1,2,3e38\n")
+    assert in_both_ways(tmp_path).adjacency.max() == np.float32(3e38)
+    for read in (read_tables, lambda folder, **given: import_graph(f"{folder}:repeated=sum", folder / "no")):
+        with pytest.raises(InputError, match=r"edges\.csv: the weights of rows of one edge add up to 6e\+38, beyond"):
+            read(tmp_path, repeated="sum")
+
+
+# Ids that stand several times
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+def test_ids_that_stand_several_times_are_counted_and_named(tmp_path: Path, form: str) -> None:
+    ids: list[Any] = [7, 1, 2, 7, 3, 1, 7, 4, 5, 6, 6, 5, 4, 3, 2]
+    place = (lambda row: f"line {row + 1}") if form == "csv" else (lambda row: f"row {row}")
+    if form == "csv":
+        tables(tmp_path, "id,label\n" + "".join(f"{node},a\n" for node in ids), EDGES)
+    else:
+        tables(tmp_path, {"id": ids, "label": ["a"] * len(ids)}, {"source": [1], "target": [2]})
+    listed = ", ".join(f"'{node}' in {place(row)}" for node, row in ((7, 4), (1, 6), (6, 11), (5, 12), (4, 13)))
+    message = f"nodes.{form}: 7 node ids stand several times: {listed}, 2 more; a node has one id and one row."
+    for read in (lambda: read_tables(tmp_path), lambda: import_graph(tmp_path, tmp_path / "refused")):
+        with pytest.raises(InputError) as raised:
+            read()
+        assert str(raised.value) == f"{tmp_path}/{message}"
+
+
+def test_ids_that_cleaning_makes_one_are_counted(tmp_path: Path) -> None:
+    tables(tmp_path, "id,label\na,x\na ,y\nb,x\nb,y\n", "source,target\na,b\n")
+    for read in (lambda: read_tables(tmp_path), lambda: import_graph(tmp_path, tmp_path / "refused")):
+        with pytest.raises(InputError, match=r"2 node ids stand several times once cleaned .*: 'a' in line 3, 'b' in"):
+            read()
+
+
 # Edges to nodes that are not there
 
 

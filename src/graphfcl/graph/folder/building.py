@@ -229,6 +229,7 @@ def _write_edges(space: Workspace, source: GraphSource, table: np.ndarray, own: 
         weighted=source.weighted,
         repeated=source.repeated,
         mirrored=source.mirrored,
+        where=source.edges_where,
     )
     loops = 0
     for block in source.edges(own):

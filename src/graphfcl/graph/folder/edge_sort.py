@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from graphfcl.errors import InputError
-from graphfcl.graph.build import combined
+from graphfcl.graph.build import as_weights, combined
 
 SAMPLE = 256  # keys of a run for each one that is kept as a sample
 MOST_NODES = 3_037_000_499  # above it 2n² does not fit 64 bits
@@ -59,7 +59,8 @@ class EdgeSorter:
     folder: for files that come and go; it must not exist. count: nodes. memory: bytes. weighted: whether edges come
     with weights. repeated: what becomes of several weights of an edge, one of :data:`REPEATED`; the last is that
     added last. Of both directions the larger weight stays. mirrored: whether each edge is listed once and means both
-    directions. directed: edges leave as they are listed, without their reverse.
+    directions. directed: edges leave as they are listed, without their reverse. where: what a message calls the
+    edges.
     """
 
     def __init__(
@@ -72,6 +73,7 @@ class EdgeSorter:
         repeated: str = "max",
         mirrored: bool = False,
         directed: bool = False,
+        where: str = "the edges",
     ) -> None:
         if count > MOST_NODES:
             raise InputError(f"{count:,} nodes are too many: a graph folder holds up to {MOST_NODES:,}.")
@@ -79,7 +81,7 @@ class EdgeSorter:
         self._count, self._limit = count, max(16, memory // ITEM_BYTES)
         self._sample = min(SAMPLE, self._limit // 16)
         self._weighted, self._mirrored, self._directed = weighted, mirrored, directed
-        self._repeated = repeated
+        self._repeated, self._where = repeated, where
         self._dtype = np.float64 if repeated in ("sum", "count") else np.float32  # of weights in the runs
         self._folder = folder
         self._runs: list[int] = []  # how many keys each run has
@@ -159,7 +161,7 @@ class EdgeSorter:
         """Keys without duplicates → pairs. The two keys of a pair stand beside each other."""
         self.facts.distinct += int(((keys & LOWEST_BIT) == 0).sum())
         if weights is not None:
-            keys, weights = keys[weights > 0], weights[weights > 0].astype(np.float32)
+            keys, weights = keys[weights > 0], as_weights(weights[weights > 0], self._where)
         if not keys.size:
             return
         pairs = keys >> LOWEST_BIT

@@ -89,14 +89,18 @@ def _feature_values(
     """(rows,) numbers of each feature that the table has."""
     values: dict[str, np.ndarray] = {}
     for name in table.columns:
-        if name == id_name:
+        if name == id_name or (columns is not None and name in columns.unused):
             continue
+        found: dict[str, np.ndarray] = {}
         if columns is not None and name in columns.categories:
-            values |= _one_hot(table, name, place_of, words_of(columns.unknown_keys), tell)
+            found = _one_hot(table, name, place_of, words_of(columns.unknown_keys), tell)
         elif name in place_of:
-            values |= _numbers(table, name, columns, tell)
+            found = _numbers(table, name, columns, tell)
         elif columns is None:
             raise InputError(f"{table.path}: the graph has no feature {name!r}: leave the column out.")
+        if twice := found.keys() & values.keys():
+            raise InputError(f"{table.path}: two columns give the feature {min(twice)!r}: rename one of them.")
+        values |= found
     for name in table.lists:
         if columns is not None and name in columns.vectors:
             matrix = vectors_of(table.table, name, _width(name, place_of))

@@ -19,7 +19,8 @@ from pyarrow import compute
 from graphfcl.errors import InputError
 from graphfcl.graph.folder.source import STEP, EdgeBlock, GraphSource, Spool, TextBlock, TextIds, of_files
 from graphfcl.graph.graph import Features
-from graphfcl.graph.ids import NODE_ID, normal, refuse_twice
+from graphfcl.graph.ids import LISTED as LISTED_IDS
+from graphfcl.graph.ids import NODE_ID, normal, same_ids
 from graphfcl.graph.tables.columns import TableColumns
 from graphfcl.graph.tables.edge_table import LISTED, TYPE_NAMES, EdgeColumns, UnknownEnds, several_types
 from graphfcl.graph.tables.node_columns import NodeColumns
@@ -155,18 +156,20 @@ class TableIds:
         return self._database.execute(query).fetchall()[0][0]
 
     def _refuse_same_id(self, nodes: Table, column: str) -> None:
-        """Refuse the first id that equals an earlier one once both are cleaned."""
-        ((cleaned, rows),) = self._database.execute(
-            "SELECT id::VARCHAR, min(row, 2) AS rows FROM nodes GROUP BY id HAVING count(*) > 1 "
-            "ORDER BY rows[2] LIMIT 1"
+        """Refuse ids that equal earlier ones once both are cleaned."""
+        found = self._database.execute(
+            "SELECT id::VARCHAR, min(row, 2) AS rows, count(*) OVER () FROM nodes GROUP BY id HAVING count(*) > 1 "
+            f"ORDER BY rows[2] LIMIT {LISTED_IDS}"
         ).fetchall()
-        texts = [
-            block.texts(column, None)[row - block.first]
+        cleaned = {row: text for text, rows, _ in found for row in rows}
+        texts = {
+            row: block.texts(column, None)[row - block.first]
             for block in nodes.blocks([column])
-            for row in rows
+            for row in cleaned
             if block.first <= row < block.first + block.row_count
-        ]
-        refuse_twice([cleaned, cleaned], texts, lambda place: nodes.place(rows[place]))
+        }
+        pairs = [(first, second) for _, (first, second), _ in found]
+        raise same_ids(found[0][2], pairs, cleaned.__getitem__, texts.__getitem__, nodes.place)
 
     def values(self) -> np.ndarray | TextIds | None:
         """The ids as :class:`GraphSource` has them."""
