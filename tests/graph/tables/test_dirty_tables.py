@@ -142,6 +142,45 @@ def test_whole_numbers_that_are_rounded_are_counted(tmp_path: Path) -> None:
     assert "Rounded to 24 bits: 2 of serial" in graph.notes[0]
 
 
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+def test_numbers_and_dates_that_mean_missing_are_filled(tmp_path: Path, form: str) -> None:
+    labels = ["a", "b", "-999", "TBD", "b"]
+    prices: list[Any] = [1.5, -999.0, 3.5, 99.5, -999.0]
+    heights: list[Any] = [-999, -999, -999, -999, -999]
+    days = [date(2026, 1, 1), date(9999, 12, 31), date(2026, 1, 3), date(2026, 1, 4), date(9999, 12, 31)]
+    colours = ["red", "tbd", "-999", "-1", "red"]
+    if form == "csv":
+        rows = zip(range(5), labels, ["1.5", "-999", "3.5", "99.5", "-999.0"], heights, days, colours, strict=True)
+        content = "".join(",".join(map(str, row)) + "\n" for row in rows)
+        tables(tmp_path, f"id,label,price,height,day,colour\n{content}", "source,target\n0,1\n")
+    else:
+        columns = {"id": list(range(5)), "label": labels, "price": pa.array(prices, pa.float32())}
+        tables(tmp_path, {**columns, "height": heights, "day": days, "colour": colours}, {"source": [0], "target": [1]})
+    options = {"missing": "-999+tbd+9999-12-31+99.5", "dates": "day", "categories": "colour"}
+    graph = in_both_ways(tmp_path, **options)
+    first = (days[0] - date(1970, 1, 1)).days
+    assert graph.feature_names is not None
+    assert graph.feature_names.tolist() == ["price", "day", "price missing", "day missing", "colour=-1", "colour=red"]
+    expected = [
+        [1.5, first, 0, 0, 0, 1],
+        [2.5, first + 2, 1, 1, 0, 0],
+        [3.5, first + 2, 0, 0, 0, 0],
+        [2.5, first + 3, 1, 0, 1, 0],
+        [2.5, first + 2, 1, 1, 0, 1],
+    ]
+    assert graph.features.tolist() == expected
+    assert named_labels(graph) == ["a", "b", None, None, "b"]
+    assert "height (empty)" in graph.notes[0]
+    assert "price (3 missing, median 2.5), day (2 missing, median 2026-01-03)" in graph.notes[0]
+
+
+def test_a_flag_that_means_missing_is_found_in_every_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(table, "BYTES", 60)
+    rows = "".join(f"{row},a,{flag}\n" for row, flag in enumerate([*["0"] * 9, *["1", "9"] * 9, *["true", "0", "9"] * 9]))
+    graph = in_both_ways(tables(tmp_path, f"id,label,flag\n{rows}", "source,target\n0,1\n"), missing="9")
+    assert column(graph, "flag missing") == [*[0] * 9, *[0, 1] * 9, *[0, 0, 1] * 9]
+
+
 # Decimal commas
 
 

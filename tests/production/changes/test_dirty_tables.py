@@ -12,10 +12,10 @@ from graphfcl.production import read_nodes
 from tests.cli.command import graphfcl_inside
 from tests.production.models import graph_in_memory
 
-OPTIONS = "decimal=comma,dates=added,features=price+stock,missing=tbd,fold=yes,repeated=count"
+OPTIONS = "decimal=comma,dates=added,features=price+stock,missing=tbd+-999,fold=yes,repeated=count"
 READ: dict[str, Any] = dict(pair.split("=") for pair in OPTIONS.split(","))
 HEAD = "id;label;price;stock;added"
-NEW = "n1;;7,5;NULL;2026-01-09\nn2;;n/a;3;\n"
+NEW = "n1;;7,5;-999;2026-01-09\nn2;;n/a;3;-999\n"
 
 
 def write_shop(folder: Path) -> Path:

@@ -4,6 +4,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 from graphfcl.errors import InputError, did_you_mean
@@ -41,27 +42,38 @@ def unknown_keys(missing: Iterable[str] | None, known: Iterable[str] | None = No
     return frozenset({"", *usual, *(label_key(str(name)) for name in missing or ())})
 
 
-def words_of(keys: Iterable[str]) -> frozenset[str]:
-    """Those of the keys that are no numbers: a label -1 is unknown, but a price or a category -1 is a value."""
-    return frozenset(key for key in keys if key and not _is_number(key))
+def gap_keys(missing: Iterable[str] | None, known: Iterable[str] | None = None) -> frozenset[str]:
+    """The texts in place of which there is no value, as keys: the usual words but for ``known``, and ``missing``.
+
+    A label -1 is unknown, but a price or a category -1 is a value unless ``missing`` names it.
+    """
+    words = {key for key in unknown_keys(None, known) if key and _number(key) is None}
+    return frozenset({*words, *(label_key(str(name)) for name in missing or ())} - {""})
 
 
-def _is_number(key: str) -> bool:
+def _number(text: str) -> float | None:
     try:
-        return math.isfinite(float(key))
+        number = math.nan if "_" in text else float(text)
     except ValueError:
-        return False
+        return None
+    return None if math.isnan(number) else number
 
 
 @dataclass(frozen=True)
 class Notation:
     """How numbers and dates are written in texts.
 
-    missing: words in place of which there is no value, as keys. decimal: comma or point.
+    missing: texts in place of which there is no value, as keys. decimal: comma or point.
     """
 
-    missing: frozenset[str] = words_of(unknown_keys(None))
+    missing: frozenset[str] = gap_keys(None)
     decimal: str = "point"
+
+    @cached_property
+    def missing_numbers(self) -> tuple[float, ...]:
+        """The numbers among them."""
+        texts = [text.replace(",", ".") if self.decimal == "comma" else text for text in sorted(self.missing)]
+        return tuple(number for number in map(_number, texts) if number is not None)
 
 
 USUAL = Notation()
@@ -107,8 +119,13 @@ class ReadColumns:
         return unknown_keys(self.missing, self.known)
 
     @property
+    def gap_keys(self) -> frozenset[str]:
+        """The texts that are no category, as keys."""
+        return gap_keys(self.missing, self.known)
+
+    @property
     def notation(self) -> Notation:
-        return Notation(words_of(unknown_keys(self.missing)), self.decimal)
+        return Notation(gap_keys(self.missing), self.decimal)
 
     def means_unknown(self, name: str) -> bool:
         """Whether a label of this name means that the class is not known."""
@@ -170,8 +187,8 @@ class TableColumns:
     drop: columns that are never features. categories: columns of which each value becomes a feature of 0 and 1.
     dates: columns that become days since 1970. vectors: columns of lists of numbers (Parquet), or ``.npy`` files
     beside the tables with a row for each node.
-    missing: labels that mean that the class is not known, besides a blank and the usual ones. Words among them mean in
-    other columns that there is no value. known: usual ones that are classes.
+    missing: labels that mean that the class is not known, besides a blank and the usual ones. In columns of numbers,
+    dates and categories they mean that there is no value. known: usual ones that are classes.
     decimal: ``comma`` if numbers in texts are written so. fold: spellings of a label that differ only by case, white
     space or accents are one class.
     repeated: the weight of an edge that has several rows: ``max``, ``sum``, ``count`` or ``last``.
@@ -218,7 +235,12 @@ class TableColumns:
     @property
     def notation(self) -> Notation:
         """How numbers and dates are written in texts."""
-        return Notation(words_of(unknown_keys(self.names("missing"))), self.decimal)
+        return Notation(gap_keys(self.names("missing")), self.decimal)
+
+    @property
+    def gap_keys(self) -> frozenset[str]:
+        """The texts that are no category, as keys."""
+        return gap_keys(self.names("missing"), self.names("known"))
 
     @property
     def unknown_keys(self) -> frozenset[str]:

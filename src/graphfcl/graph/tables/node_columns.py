@@ -233,11 +233,11 @@ class NodeFacts:
 
 
 def scan_nodes(
-    blocks: Iterator[Table], nodes: Table, requested: NodeColumns, labels: np.ndarray, unknown: frozenset[str]
+    blocks: Iterator[Table], nodes: Table, requested: NodeColumns, labels: np.ndarray, gap_keys: frozenset[str]
 ) -> NodeFacts:
     """blocks: of the whole table, with all columns but ids and labels. labels: (n,) class numbers, -1 where unknown.
 
-    unknown: words that are no category, as keys.
+    gap_keys: of texts that are no category.
     """
     others = requested.others(nodes)
     declared = _declared_kinds(nodes, requested)
@@ -250,10 +250,10 @@ def scan_nodes(
     for block in blocks:
         for column, kind in texts.items():
             kind.add(block.column(column), block.first)
-        empty = {column for column in empty if not has_values(block.column(column))}
+        empty = {column for column in empty if not has_values(block.column(column), nodes.notation)}
         for column, seen in values.items():
             different = {normal(text) for text in block.text(column, None).unique().to_pylist()}
-            seen.update(text for text in different if text and label_key(text) not in unknown)
+            seen.update(text for text in different if text and label_key(text) not in gap_keys)
             if len(seen) > MOST_VALUES:
                 raise InputError(
                     f"{nodes.path}: column {column!r} has more than {MOST_VALUES:,} different values, too many for "

@@ -12,7 +12,7 @@ from graphfcl.errors import InputError
 from graphfcl.graph.graph import UNKNOWN, Features, TextSettings
 from graphfcl.graph.ids import bare_name, normal, text_array
 from graphfcl.graph.labels import CleanLabels, LabelCoder
-from graphfcl.graph.tables.columns import ReadColumns, TableColumns, words_of
+from graphfcl.graph.tables.columns import ReadColumns, TableColumns
 from graphfcl.graph.tables.edge_table import EdgeColumns
 from graphfcl.graph.tables.gaps import Gaps, filled
 from graphfcl.graph.tables.node_columns import NodeColumns, NodeFacts, joined_texts, scan_nodes
@@ -173,8 +173,8 @@ def read_node_table(nodes: Table, requested: NodeColumns, columns: TableColumns,
     """Reads labels, then looks at all other columns once, and plans."""
     labels = _labels(nodes, requested.label, blocks, columns)
     others = requested.others(nodes)
-    unknown = words_of(columns.unknown_keys)
-    facts = scan_nodes(blocks(others) if others else iter(()), nodes, requested, _bare_numbers(labels), unknown)
+    rows = blocks(others) if others else iter(())
+    facts = scan_nodes(rows, nodes, requested, _bare_numbers(labels), columns.gap_keys)
     plan = requested.plan(nodes, facts.columns)
     features = NodeFeatures.of(plan, facts, nodes, blocks, labels.numbers.size)
     note = plan.note(nodes, labels.numbers.size, features.gaps)

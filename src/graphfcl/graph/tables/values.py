@@ -1,8 +1,10 @@
 """What stands in a column of a table, and how it becomes numbers. A column is one of Arrow, in chunks."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -49,7 +51,7 @@ def trimmed(values: Any) -> Any:
 
 
 def present(texts: Any, notation: Notation) -> Any:
-    """Trimmed texts, null in place of words that mean that there is no value."""
+    """Trimmed texts, null in place of those that mean that there is no value."""
     words = pa.array(sorted(notation.missing), pa.string())
     return compute.if_else(compute.is_in(compute.utf8_lower(texts), words), pa.scalar(None, pa.string()), texts)
 
@@ -65,10 +67,30 @@ def _cast(texts: Any, notation: Notation, kind: Any) -> Any | None:
     """Trimmed texts as another type, null where there is no value; None if one is not of the type."""
     for read in (lambda: texts, lambda: present(texts, notation)):  # most tables have no such words
         try:
-            return read().cast(kind)
+            return (_with_point(read(), notation) if pa.types.is_floating(kind) else read()).cast(kind)
         except pa.ArrowInvalid:
             continue
     return None
+
+
+def _numbers_in(texts: Any, notation: Notation) -> Any | None:
+    """Trimmed texts as float64, null where there is no value; None if one is no number."""
+    numbers = _cast(texts, notation, pa.float64())
+    return None if numbers is None else _without(numbers, notation.missing_numbers)
+
+
+def _without(values: Any, missing: Sequence[float]) -> Any:
+    """float64, null in place of numbers that mean that there is no value."""
+    if not missing:
+        return values
+    return compute.if_else(compute.is_in(values, pa.array(missing, pa.float64())), pa.scalar(None, pa.float64()), values)
+
+
+@cache
+def _missing_days(missing: frozenset[str]) -> tuple[float, ...]:
+    """The dates among keys of texts, as days since 1970."""
+    days = [as_days(pa.chunked_array([[key]]), Notation(frozenset())) for key in sorted(missing)]
+    return tuple(each[0].as_py() for each in days if each is not None)
 
 
 def as_floats(values: Any, notation: Notation) -> Any | None:
@@ -82,14 +104,17 @@ def as_floats(values: Any, notation: Notation) -> Any | None:
     if pa.types.is_boolean(kind):
         return values.cast(pa.uint8()).cast(pa.float64())
     if _is_number(kind):
-        return values.cast(pa.float64(), safe=False)
+        missing = np.array(notation.missing_numbers)
+        with np.errstate(over="ignore"):  # -999.9 as a column of 32 bits holds it
+            missing = missing.astype(np.float32) if pa.types.is_float32(kind) else missing
+        return _without(values.cast(pa.float64(), safe=False), missing.tolist())
     if not says_text(kind):
         return None
     texts = trimmed(values)
-    numbers = _cast(_with_point(texts, notation), notation, pa.float64())
+    numbers = _numbers_in(texts, notation)
     if numbers is not None:
         return numbers
-    flags = _cast(texts, notation, pa.bool_())
+    flags = _cast(present(texts, notation), notation, pa.bool_())  # of texts that are missing some may be 0 and 1
     return None if flags is None else flags.cast(pa.uint8()).cast(pa.float64())
 
 
@@ -114,7 +139,8 @@ def as_days(values: Any, notation: Notation) -> Any | None:
         return None
     if moments is None:
         return None
-    return compute.divide(moments.cast(pa.int64()).cast(pa.float64(), safe=False), float(MICROSECONDS_A_DAY))
+    days = compute.divide(moments.cast(pa.int64()).cast(pa.float64(), safe=False), float(MICROSECONDS_A_DAY))
+    return _without(days, _missing_days(notation.missing) if notation.missing else ())
 
 
 def first_word(values: Any, notation: Notation, pattern: str = NUMBER) -> tuple[int, str] | None:
@@ -141,7 +167,7 @@ class KindOfTexts:
     def add(self, values: Any, first: int) -> None:
         """The next texts. first: rows before them."""
         texts = trimmed(values)
-        floats = _cast(_with_point(texts, self.notation), self.notation, pa.float64())
+        floats = _numbers_in(texts, self.notation)
         if floats is not None:
             numbers = floats.drop_null().to_numpy()
             numbers = numbers[~np.isnan(numbers)]
@@ -155,7 +181,8 @@ class KindOfTexts:
         if self.word is None:
             word = first_word(texts, self.notation)
             self.word = None if word is None else (first + word[0], word[1])
-        has_numbers = compute.any(compute.match_substring_regex(_with_point(texts, self.notation), NUMBER)).as_py()
+        values = _with_point(present(texts, self.notation), self.notation)
+        has_numbers = compute.any(compute.match_substring_regex(values, NUMBER)).as_py()
         self.some_numbers = self.some_numbers or bool(has_numbers)
 
     @property
@@ -185,11 +212,11 @@ def is_list(kind: Any) -> bool:
     return pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
 
 
-def has_values(values: Any) -> bool:
+def has_values(values: Any, notation: Notation) -> bool:
     """Whether a column of numbers or dates has a value at all."""
-    if pa.types.is_floating(values.type):
-        return bool(compute.any(compute.invert(compute.is_nan(values))).as_py())
-    return bool(values.null_count < len(values))
+    numbers = as_floats(values, notation)
+    numbers = as_days(values, notation) if numbers is None else numbers
+    return numbers is None or bool(compute.any(compute.invert(compute.is_nan(numbers))).as_py())
 
 
 def numbers_of(table: Table, column: str) -> np.ndarray:

@@ -10,7 +10,7 @@ from scipy import sparse
 from graphfcl.errors import InputError, counted, quoted
 from graphfcl.graph import Features
 from graphfcl.graph.ids import make_ids, normal
-from graphfcl.graph.tables.columns import TEXT_NAMES, ReadColumns, label_key, words_of
+from graphfcl.graph.tables.columns import TEXT_NAMES, ReadColumns, label_key
 from graphfcl.graph.tables.frames import is_frame
 from graphfcl.graph.tables.gaps import filled, mark_name, shown_value
 from graphfcl.graph.tables.node_table import open_vectors
@@ -93,7 +93,7 @@ def _feature_values(
             continue
         found: dict[str, np.ndarray] = {}
         if columns is not None and name in columns.categories:
-            found = _one_hot(table, name, place_of, words_of(columns.unknown_keys), tell)
+            found = _one_hot(table, name, place_of, columns.gap_keys, tell)
         elif name in place_of:
             found = _numbers(table, name, columns, tell)
         elif columns is None:
@@ -128,11 +128,11 @@ def _numbers(
 
 
 def _one_hot(
-    table: TextTable, name: str, place_of: dict[str, int], unknown: frozenset[str], tell: Callable[[str], None]
+    table: TextTable, name: str, place_of: dict[str, int], gap_keys: frozenset[str], tell: Callable[[str], None]
 ) -> dict[str, np.ndarray]:
-    """A feature for each category of the fit. unknown: words that are no category, as keys."""
+    """A feature for each category of the fit. gap_keys: of texts that are no category."""
     texts = map(normal, table.columns[name])
-    values = np.array(["" if label_key(text) in unknown else text for text in texts], dtype=object)
+    values = np.array(["" if label_key(text) in gap_keys else text for text in texts], dtype=object)
     features = [feature for feature in place_of if feature.startswith(f"{name}=")]
     one_hot = {feature: (values == feature[len(name) + 1 :]).astype(np.float32) for feature in features}
     strange = values[(values != "") & (sum(one_hot.values(), np.zeros(values.size)) == 0)]
