@@ -142,6 +142,10 @@ def grow(
             choices("refuse", "skip", "update"),
         ),
     ] = "refuse",
+    unknown_ends: Annotated[
+        str | None,
+        option("If an edge leads to no node: refuse or skip it (default: as at the fit).", choices("refuse", "skip")),
+    ] = None,
 ) -> Answer:
     """Add nodes and edges to the model's graph, or update them."""
     if nodes is None and edges is None:
@@ -152,7 +156,7 @@ def grow(
         columns = classifier.configuration.columns
         new = None if nodes is None else production.read_nodes(node_table, classifier.graph_, columns, _note)
         ends = None if edges is None else production.read_edges(edge_table, columns)
-        classifier.grow(nodes=new, edges=ends, on_existing=on_existing)
+        classifier.grow(nodes=new, edges=ends, on_existing=on_existing, unknown_ends=unknown_ends)
 
     return options.change(apply)
 

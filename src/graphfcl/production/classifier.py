@@ -275,20 +275,24 @@ class GraphClassifier(AnsweringModel):
         """Add edges between existing nodes, given by the ids of their ends."""
         return self.grow(edges=(source, target, weights), on_existing=on_existing)
 
-    def grow(self, *, nodes: Any = None, edges: Any = None, on_existing: str = "refuse") -> "GraphClassifier":
+    def grow(
+        self, *, nodes: Any = None, edges: Any = None, on_existing: str = "refuse", unknown_ends: str | None = None
+    ) -> "GraphClassifier":
         """Add nodes (ids, features, texts) and edges (sources, targets, weights) in one change.
 
         Either may be a DataFrame, or the Path of a table, with the columns of the tables of the fit, or ``node`` and
         the feature columns; ``source`` and ``target``. A node or an edge that is there with the same features or weight
         changes nothing. on_existing: ``refuse`` all if others are there, ``skip`` these, or ``update`` their features
-        and weights; a row of nodes replaces all features of its node.
+        and weights; a row of nodes replaces all features of its node. unknown_ends: ``refuse`` edges that lead to no
+        node, or ``skip`` them; by default as for the tables of the fit.
         """
         from graphfcl.production.changes.graph_changes import as_new_edges, as_new_nodes, grown
 
         with self._change() as draft:
             columns = self._columns()
             more = as_new_nodes(nodes, draft.graph, columns), as_new_edges(edges, columns)
-            draft.change_graph(grown(draft.graph, *more, on_existing, columns.repeated if columns else "max"))
+            repeated, usual = (columns.repeated, columns.unknown_ends) if columns else ("max", "refuse")
+            draft.change_graph(grown(draft.graph, *more, on_existing, repeated, unknown_ends or usual))
         return self
 
     def remove_edges(self, source: Sequence[Any], target: Sequence[Any]) -> "GraphClassifier":

@@ -12,7 +12,7 @@ from graphfcl.production import read_nodes
 from tests.cli.command import graphfcl_inside
 from tests.production.models import graph_in_memory
 
-OPTIONS = "decimal=comma,dates=added,features=price+stock,missing=tbd+-999,fold=yes,repeated=count"
+OPTIONS = "decimal=comma,dates=added,features=price+stock,missing=tbd+-999,fold=yes,repeated=count,unknown_ends=skip"
 READ: dict[str, Any] = dict(pair.split("=") for pair in OPTIONS.split(","))
 HEAD = "id;label;price;stock;added"
 NEW = "n1;;7,5;-999;2026-01-09\nn2;;n/a;3;-999\n"
@@ -94,6 +94,35 @@ def test_they_are_after_saving_too(fitted: Path, tmp_path: Path) -> None:
         model.grow(nodes=pa.table({"id": ["n3"], "price": [np.inf], "stock": [1], "added": ["2026-01-01"]}))
     with pytest.warns(GraphfclWarning, match="1 missing value of added filled with the median of the fit, 2026-01"):
         model.grow(nodes=pa.table({"id": ["n3"], "price": [1.0], "stock": [1], "added": pa.nulls(1, pa.string())}))
+
+
+def test_edges_to_unknown_nodes_are_skipped_as_at_the_fit(fitted: Path, tmp_path: Path) -> None:
+    (tmp_path / "e.csv").write_text("source;target\np0;p1\nx0;p1\nx1;x2\n" + "p1;y\n" * 5)
+    more = ["--model", fitted / "m", "--edges", tmp_path / "e.csv", "--on-existing", "skip"]
+    refused = graphfcl_inside("grow", *more, "--unknown-ends", "refuse")
+    assert refused.code == 2
+    assert "an edge leads to node 'x0' (and 1 more), which is not in the graph" in refused.err
+    listed = "line 3 'x0', line 4 'x1', line 5 'y', line 6 'y', line 7 'y', 2 more"
+    done = graphfcl_inside("grow", *more)
+    assert done.code == 0, done.err
+    assert "skipped 7 edges to unknown nodes" in done.out
+    assert f"7 edges skipped with an end that is not in the graph ({listed})." in " ".join(done.out.split())
+    model = GraphClassifier.load(fitted / "m")
+    edges = model.graph_.edge_count
+    model.grow(edges=pa.table({"source": ["p2", "p3"], "target": ["nobody", "p17"]}))
+    assert model.graph_.edge_count == edges + 1
+    model.grow(edges=(["no", "p4"], ["p5", "none"]))
+    assert model.graph_.edge_count == edges + 1
+    named = [{"node": "no", "place": "edge 1"}, {"node": "none", "place": "edge 2"}]
+    assert (model.history[-1]["unknown_edges"], model.history[-1]["unknown_ends"]) == (2, named)
+    weights = np.array([5.0, 7.0])
+    model.grow(edges=(["no", "p4"], ["p5", "p19"], weights))
+    ends = model.graph_.rows_of_ends(["p4"], ["p19"])
+    assert model.graph_.weights_between(ends.min(axis=0), ends.max(axis=0)).tolist() == [7]
+    with pytest.raises(InputError, match=r"unknown_ends is 'drop': take refuse or skip"):
+        model.grow(edges=(["no"], ["p5"]), unknown_ends="drop")
+    with pytest.raises(InputError, match="which is not in the graph"):
+        model.grow(edges=(["no"], ["p5"]), unknown_ends="refuse")
 
 
 def test_other_spellings_of_a_class_are_that_class(fitted: Path, tmp_path: Path) -> None:

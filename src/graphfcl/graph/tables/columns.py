@@ -87,7 +87,7 @@ class ReadColumns:
     numbers were made; those of plain numbers are called as the features. missing: further labels that mean unknown;
     known: usual ones that are classes. unused: columns of nodes that say nothing. medians: of each column of numbers or
     dates, in place of a missing value. marked: those of which a feature says where a value is missing.
-    decimal, fold, repeated: as in :class:`TableColumns`.
+    decimal, fold, repeated, unknown_ends: as in :class:`TableColumns`.
     """
 
     id: str
@@ -107,6 +107,7 @@ class ReadColumns:
     decimal: str = "point"
     fold: bool = False
     repeated: str = "max"
+    unknown_ends: str = "refuse"
 
     @property
     def of_nodes(self) -> frozenset[str]:
@@ -157,6 +158,7 @@ class ReadColumns:
         if not medians.keys() >= set(values["marked"]):
             raise ValueError("a column with missing values has no median")
         chosen = values["decimal"] in ("point", "comma") and values["repeated"] in REPEATED
+        chosen &= values["unknown_ends"] in UNKNOWN_ENDS
         if not chosen or not isinstance(values["fold"], bool):
             raise ValueError("these are no settings of tables")
         fields: dict[str, Any] = {key: tuple(value) if key in several else value for key, value in values.items()}
@@ -173,6 +175,7 @@ OPTIONAL: dict[str, Any] = {
     "decimal": "point",
     "fold": False,
     "repeated": "max",
+    "unknown_ends": "refuse",
 }
 
 

@@ -166,6 +166,7 @@ class NodeTable:
             decimal=options.decimal,
             fold=bool(options.fold),
             repeated=ends.repeated,
+            unknown_ends=ends.unknown_ends,
         )
 
 

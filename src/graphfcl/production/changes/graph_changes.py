@@ -1,7 +1,7 @@
 """Growing, updating and shrinking a graph in one step, with the nodes that the step touched."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,8 @@ from scipy import sparse
 from graphfcl.errors import InputError, quoted, shown
 from graphfcl.graph.build import adjacency_from_edges
 from graphfcl.graph.ids import list_of_nodes, listed
-from graphfcl.graph.tables.columns import ReadColumns
+from graphfcl.graph.tables.columns import UNKNOWN_ENDS, ReadColumns
+from graphfcl.graph.tables.edge_table import LISTED
 from graphfcl.graph.tables.frames import is_table
 from graphfcl.production.graph import ModelGraph
 from graphfcl.production.graph.feature_columns import clean_new_ids
@@ -21,6 +22,7 @@ NewEdges = tuple[Sequence[Any], Sequence[Any], np.ndarray | None]  # ids of sour
 EdgeEnds = tuple[Sequence[Any], Sequence[Any]]  # ids of sources, ids of targets
 ON_EXISTING = ("refuse", "skip", "update")
 BEFORE = ("updated_", "skipped_", "same_")  # what became of nodes and edges that were there
+UNKNOWN_EDGES = "unknown_edges"  # how many edges were skipped since they lead to no node
 CHOICES = "take on_existing='skip' or 'update' (--on-existing)"
 LISTED_FEATURES = 5  # of those that changed, the history names so many
 
@@ -94,24 +96,32 @@ def _members(source: Any, what: str, wanted: str) -> list[Any]:
 
 
 def grown(
-    before: ModelGraph, nodes: NewNodes | None, edges: NewEdges | None, on_existing: str, repeated: str
+    before: ModelGraph,
+    nodes: NewNodes | None,
+    edges: NewEdges | None,
+    on_existing: str,
+    repeated: str,
+    unknown_ends: str,
 ) -> GraphChange:
     """Add nodes, then edges, which may lead to the new nodes.
 
     A node or an edge that is there already with the same features or the same weight changes nothing. on_existing: what
     happens to others that are there: ``refuse`` all, ``skip`` them, or ``update`` the graph. repeated: what becomes of
-    several edges between two nodes, as in :class:`TableColumns`.
+    several edges between two nodes; unknown_ends: of edges that lead to no node; both as in :class:`TableColumns`.
     """
     if on_existing not in ON_EXISTING:
         raise InputError(f"on_existing is {shown(on_existing)}: take refuse, skip or update.")
+    if unknown_ends not in UNKNOWN_ENDS:
+        raise InputError(f"unknown_ends is {shown(unknown_ends)}: take refuse or skip.")
     if not (nodes is not None and len(nodes[0])) and not (edges is not None and len(edges[0])):
         raise InputError("there is nothing to add: give nodes, edges or both.")
     change = GraphChange(before, [], {"what": "grow", "nodes": 0, "edges": 0})
     if nodes is not None:
         change = _with_nodes(change, nodes, on_existing)
     if edges is not None:
+        change, edges = _with_known_ends(change, edges, unknown_ends)
         change = _with_edges(change, edges, on_existing, repeated)
-    if not any(change.entry.get(f"{prefix}{what}") for prefix in ("", *BEFORE) for what in ("nodes", "edges")):
+    if UNKNOWN_EDGES not in change.entry and not any(change.entry.get(f"{prefix}{what}") for prefix in ("", *BEFORE) for what in ("nodes", "edges")):
         raise InputError("the edges lead from nodes to themselves or weigh 0: leave them out; nothing was changed.")
     return change
 
@@ -147,8 +157,31 @@ def _with_nodes(change: GraphChange, nodes: NewNodes, on_existing: str) -> Graph
     return GraphChange(graph, [*touched, numbers], {**change.entry, **counts, **named, **words})
 
 
+def _with_known_ends(change: GraphChange, edges: NewEdges, unknown_ends: str) -> tuple[GraphChange, NewEdges]:
+    """Leave out edges that lead to no node, if they are to be skipped; the history names the first of them."""
+    if unknown_ends == "refuse":
+        return change, edges
+    (source, target), weights = map(listed, edges[:2]), edges[2]
+    is_unknown = [change.graph.rows_of_ids(ids) < 0 for ids in edges[:2]]
+    kept = np.flatnonzero(~(is_unknown[0] | is_unknown[1]))
+    if kept.size == len(source):
+        return change, edges
+    skipped = np.delete(np.arange(len(source)), kept)
+    place = getattr(edges[0], "place", lambda row: f"edge {row + 1}")
+    first = [
+        {"node": (source if is_unknown[0][row] else target)[row], "place": place(row).rpartition(", ")[2]}
+        for row in skipped[:LISTED].tolist()
+    ]
+    entry = {**change.entry, UNKNOWN_EDGES: skipped.size, "unknown_ends": first}
+    ends = [[ids[row] for row in kept.tolist()] for ids in (source, target)]
+    known = ends[0], ends[1], None if weights is None else np.asarray(weights)[kept]
+    return replace(change, entry=entry), known
+
+
 def _with_edges(change: GraphChange, edges: NewEdges, on_existing: str, repeated: str) -> GraphChange:
     """A change that adds or updates edges as well; a weight of 0 removes an edge that is there."""
+    if not len(edges[0]):
+        return change
     graph = change.graph
     first, second, weights = _pairs(graph.rows_of_ends(*edges[:2]), edges[2], "the new edges", repeated)
     before = graph.weights_between(first, second)

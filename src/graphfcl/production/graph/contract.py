@@ -29,7 +29,8 @@ Result = TypeVar("Result")
 AT_A_TIME = 1 << 14  # nodes that are answered about at a time, where all are
 UNKNOWN_NODE = "node {} is not in the graph: check the ids."
 UNKNOWN_END = (
-    "an edge leads to node {}, which is not in the graph: add the node first, or drop the edge; nothing was changed."
+    "an edge leads to node {}, which is not in the graph: add the node first, or drop the edge (grow does so with "
+    "unknown_ends=skip); nothing was changed."
 )
 
 

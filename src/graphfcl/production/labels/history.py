@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from graphfcl.errors import InputError, counted
+from graphfcl.errors import InputError, counted, quoted
 
 PLAIN = {
     "rename": "rename {from} to {to}",
@@ -169,6 +169,11 @@ def change_notes(entry: Entry) -> list[str]:
             f"{unknown:,} of {words:,} words of the new nodes are outside the vocabulary of the fit and passed over: "
             "`refit --graph` learns new words."
         )
+    if entry.get("unknown_edges"):
+        count, named = entry["unknown_edges"], entry["unknown_ends"]
+        more = [f"{count - len(named):,} more"] if count > len(named) else []
+        listed = ", ".join([*(f"{each['place']} {quoted(each['node'])}" for each in named), *more])
+        notes.append(f"{counted(count, 'edge')} skipped with an end that is not in the graph ({listed}).")
     return notes
 
 
@@ -207,6 +212,8 @@ def _existing(entry: Entry) -> list[str]:
         sizes = [(entry.get(f"{prefix}{what}s"), what) for what in ("node", "edge")]
         if any(count for count, _ in sizes):
             texts.append(f"{text} {', '.join(counted(count, what) for count, what in sizes if count)}")
+    if entry.get("unknown_edges"):
+        texts.append(f"skipped {counted(entry['unknown_edges'], 'edge')} to unknown nodes")
     features = sorted((entry.get("features") or {}).items(), key=lambda item: (-item[1], item[0]))
     changed = ", ".join(f"{name} of {counted(count, 'node')}" for name, count in features)
     return [*texts, *([f"changed {changed}"] if changed else [])]
