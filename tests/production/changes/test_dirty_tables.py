@@ -7,8 +7,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from graphfcl import GraphClassifier, GraphfclWarning, InputError, read_tables
+from graphfcl import GraphClassifier, GraphfclWarning, InputError, from_frames, read_tables
 from graphfcl.production import read_nodes
+from graphfcl.production.graph.growing_graph import GrowingGraph
 from tests.cli.command import graphfcl_inside
 from tests.production.models import graph_in_memory
 
@@ -163,3 +164,16 @@ def test_a_refit_on_new_tables_fills_as_they_do(fitted: Path, tmp_path: Path) ->
     names = graph_in_memory(model).feature_names
     assert names is not None
     assert graph_in_memory(model).features[-2:, names.tolist().index("stock missing")].tolist() == [1, 0]
+
+
+def test_a_column_named_like_a_category_does_not_overwrite_it() -> None:
+    nodes = pa.table({"id": ["a", "b"], "label": ["x", "y"], "c": ["5", "6"], "c=5": [7.0, 8.0]})
+    edges = pa.table({"source": ["a"], "target": ["b"]})
+    with pytest.raises(InputError, match="nodes: two columns give the feature 'c=5': rename one of them"):
+        from_frames(nodes, edges, categories="c", features="c=5")
+    graph = from_frames(nodes, edges, categories="c", drop="c=5")
+    new = pa.table({"id": ["n"], "c": ["5"], "c=5": [9.0]})
+    assert np.asarray(read_nodes(new, GrowingGraph.of(graph), graph.columns)[1]).tolist() == [[1, 0]]
+    plain = from_frames(nodes.drop_columns(["c=5"]), edges, categories="c")
+    with pytest.raises(InputError, match="nodes: two columns give the feature 'c=5': rename one of them"):
+        read_nodes(new, GrowingGraph.of(plain), plain.columns)
