@@ -247,7 +247,8 @@ def refit(
     if graph is not None and graph_folders.is_graph_folder(graph) and folder.load().has_graph_folder:
         loaded = production.graph_at(Path(graph))
     elif graph is not None:
-        loaded = datasets.load_dataset(graph, data_dir=data_dir)[0]
+        columns = folder.load().configuration.columns
+        loaded = datasets.load_dataset(graph, data_dir=data_dir, columns=columns)[0]
         say_notes(loaded)
     device, results, effect = opts.usable_device(device), [], None
     with methods.ProgressBars() as bars:

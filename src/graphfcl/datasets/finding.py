@@ -9,11 +9,15 @@ from graphfcl.graph import Graph, TableColumns, read_npz
 from graphfcl.graph.build import warn_of_serious
 from graphfcl.graph.folder import GraphFolder, is_graph_folder
 from graphfcl.graph.tables import SQL, is_table_folder
+from graphfcl.graph.tables.columns import ReadColumns
 from graphfcl.stream import Protocol
 
 
-def find_dataset(name: str | Path) -> tuple[Dataset, dict[str, str]]:
-    """The dataset of a name or a path, and its options: ``synthetic:nodes=2000,classes=8``."""
+def find_dataset(name: str | Path, columns: ReadColumns | None = None) -> tuple[Dataset, dict[str, str]]:
+    """The dataset of a name or a path, and its options: ``synthetic:nodes=2000,classes=8``.
+
+    columns: of tables that were read before; a folder of tables is read alike where its options say nothing else.
+    """
     if not isinstance(name, str | Path):
         raise InputError(
             f"a dataset is called by a name or a path, and not by {type(name).__name__}: give one of them."
@@ -23,7 +27,7 @@ def find_dataset(name: str | Path) -> tuple[Dataset, dict[str, str]]:
     if stem in REGISTRY.own or stem in names:
         dataset = REGISTRY.find(stem).thing
     elif stem.endswith(".npz") or is_table_folder(stem) or Path(stem).is_dir():
-        dataset = _of_path(Path(stem))
+        dataset = _of_path(Path(stem), columns)
     elif Path(stem).is_file():
         raise InputError(
             f"{stem} is a file, but no .npz file: give the folder that holds the tables nodes and edges, "
@@ -38,13 +42,16 @@ def find_dataset(name: str | Path) -> tuple[Dataset, dict[str, str]]:
     return dataset, options
 
 
-def load_dataset(name: str | Path, *, data_dir: str | Path | None = None) -> tuple[Graph, Protocol | None]:
+def load_dataset(
+    name: str | Path, *, data_dir: str | Path | None = None, columns: ReadColumns | None = None
+) -> tuple[Graph, Protocol | None]:
     """The graph of a name, of an ``.npz`` file, of a folder of tables or of a graph folder, and its default rules.
 
     All of it is in memory; :class:`graphfcl.graph.folder.GraphFolder` reads a graph folder in parts.
     The rules are None where the dataset has none: :func:`graphfcl.stream.make_stream` then suggests some.
+    columns: as for :func:`find_dataset`.
     """
-    dataset, options = find_dataset(name)
+    dataset, options = find_dataset(name, columns)
     return dataset.read(data_dir, options), dataset.protocol
 
 
@@ -86,13 +93,18 @@ def _of_folder(path: Path) -> Graph:
     return graph
 
 
-def _of_tables(path: Path, options: dict[str, str]) -> Graph:
+def _of_tables(path: Path, options: dict[str, str], columns: ReadColumns | None) -> Graph:
     from graphfcl.graph import read_tables  # imports pyarrow
+    from graphfcl.graph.tables.table import TableFiles
 
-    return read_tables(path, settings_from(TableColumns, options, str(path)))
+    given, usual = settings_from(TableColumns, options, str(path)), TableColumns()
+    if columns is not None:
+        nodes, edges = TableFiles.of(path).open(columns.notation)
+        usual = columns.requested(nodes.columns, edges.columns)
+    return read_tables(path, usual.with_options({option: getattr(given, option) for option in options}))
 
 
-def _of_path(path: Path) -> Dataset:
+def _of_path(path: Path, columns: ReadColumns | None) -> Dataset:
     """A dataset of the user's own."""
     if path.suffix == ".npz":
         return Dataset(path.stem, "a graph file", lambda _, __: read_npz(path), str(path))
@@ -101,7 +113,7 @@ def _of_path(path: Path) -> Dataset:
     return Dataset(
         path.resolve().name,
         "a folder of tables",
-        lambda _, options: _of_tables(path, options),
+        lambda _, options: _of_tables(path, options, columns),
         str(path),
         options=tuple(TableColumns.__dataclass_fields__),
     )

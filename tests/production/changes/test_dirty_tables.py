@@ -7,8 +7,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from graphfcl import GraphClassifier, GraphfclWarning, InputError, from_frames, read_tables
-from graphfcl.production import read_nodes
+from graphfcl import GraphClassifier, GraphfclWarning, InputError, from_frames, import_graph, read_tables
+from graphfcl.production import graph_at, read_nodes
 from graphfcl.production.graph.growing_graph import GrowingGraph
 from tests.cli.command import graphfcl_inside
 from tests.production.models import graph_in_memory
@@ -164,6 +164,38 @@ def test_a_refit_on_new_tables_fills_as_they_do(fitted: Path, tmp_path: Path) ->
     names = graph_in_memory(model).feature_names
     assert names is not None
     assert graph_in_memory(model).features[-2:, names.tolist().index("stock missing")].tolist() == [1, 0]
+
+
+def test_a_refit_reads_tables_with_the_options_of_the_fit(fitted: Path, tmp_path: Path) -> None:
+    model = GraphClassifier.load(fitted / "m", version=1)
+    if model.has_graph_folder:
+        pytest.skip("a graph folder is read already")
+    model.save(tmp_path / "m")
+    write_shop(tmp_path)
+    refit = ["refit", "--model", tmp_path / "m", "--anyway", "--graph"]
+    done = graphfcl_inside(*refit, tmp_path)
+    assert done.code == 0, done.err
+    assert GraphClassifier.load(tmp_path / "m").configuration.columns == model.configuration.columns
+    done = graphfcl_inside(*refit, f"{tmp_path}:features=price,repeated=sum")
+    assert done.code == 0, done.err
+    columns = GraphClassifier.load(tmp_path / "m").configuration.columns
+    assert columns is not None
+    assert (columns.features, columns.repeated, columns.dates, columns.fold) == (("price",), "sum", ("added",), True)
+
+
+def test_a_refit_on_a_graph_that_was_not_folded_goes_on_folding(fitted: Path, tmp_path: Path) -> None:
+    model = GraphClassifier.load(fitted / "m", version=1)
+    options = {name: value for name, value in READ.items() if name != "fold"}
+    graph: Any = read_tables(fitted / "shop", **options)
+    if model.has_graph_folder:
+        graph = import_graph(f"{fitted / 'shop'}:{OPTIONS.replace(',fold=yes', '')}", tmp_path / "again")
+        graph = graph_at(tmp_path / "again")
+    assert len(graph.class_names) == 5
+    model.refit(graph, anyway=True)
+    assert model.configuration.fold
+    assert set(model.classes_) == {"shoes", "hats", "rings"}
+    model.learn({"SHOES": ["p2"]}, on_conflict="replace")
+    assert len(model.classes_) == 3
 
 
 def test_a_column_named_like_a_category_does_not_overwrite_it() -> None:

@@ -28,7 +28,7 @@ REPEATED = {
 }
 UNKNOWN_ENDS = ("refuse", "skip")
 DECIMAL = {"point": "point", ".": "point", "comma": "comma", ",": "comma"}
-FOLD: dict[Any, bool] = {"no": False, "yes": True, False: False, True: True}
+FOLD: dict[Any, bool | None] = {"no": False, "yes": True, False: False, True: True, None: None}
 
 
 def label_key(name: str) -> str:
@@ -87,7 +87,7 @@ class ReadColumns:
     numbers were made; those of plain numbers are called as the features. missing: further labels that mean unknown;
     known: usual ones that are classes. unused: columns of nodes that say nothing. medians: of each column of numbers or
     dates, in place of a missing value. marked: those of which a feature says where a value is missing.
-    decimal, fold, repeated, unknown_ends: as in :class:`TableColumns`.
+    features and drop: what a user asked for; with the fields behind them as in :class:`TableColumns`.
     """
 
     id: str
@@ -104,10 +104,42 @@ class ReadColumns:
     unused: tuple[str, ...] = ()
     medians: Mapping[str, float] = field(default_factory=dict)
     marked: tuple[str, ...] = ()
+    features: tuple[str, ...] | None = None
+    drop: tuple[str, ...] = ()
+    min_nodes: int = 2
     decimal: str = "point"
-    fold: bool = False
+    fold: bool | None = None
     repeated: str = "max"
     unknown_ends: str = "refuse"
+
+    def requested(self, nodes: Sequence[str], edges: Sequence[str]) -> "TableColumns":
+        """What reads tables as those of the fit were read. nodes, edges: the columns that they have."""
+
+        def there(names: Iterable[str]) -> list[str] | None:
+            return [name for name in names if name in nodes and name not in (self.features or ())] or None
+
+        features = None if self.features is None else [name for name in self.features if name in nodes]
+        files = [f"{name}.npy" for name in self.vectors if name not in nodes]
+        return TableColumns(
+            self.id if self.id in nodes else None,
+            self.label if self.label in nodes else None,
+            [name for name in self.text if name in nodes] or None,
+            self.source if self.source in edges else None,
+            self.target if self.target in edges else None,
+            self.weight if self.weight in edges else None,
+            self.min_nodes,
+            features,
+            there(self.drop),
+            there(self.categories),
+            there(self.dates),
+            [*(there(self.vectors) or ()), *files] or None,
+            self.missing,
+            self.known,
+            self.decimal,
+            self.fold,
+            self.repeated,
+            self.unknown_ends,
+        )
 
     @property
     def of_nodes(self) -> frozenset[str]:
@@ -144,6 +176,7 @@ class ReadColumns:
             raise ValueError("these are no columns of tables")
         values = {**OPTIONAL, **values}
         several = [*SEVERAL, *(name for name, usual in OPTIONAL.items() if usual == [])]
+        several += ["features"] * (values["features"] is not None)
         if not all(isinstance(values[key], list) for key in several):
             raise ValueError("these are no lists of columns")
         medians = values["medians"]
@@ -159,7 +192,8 @@ class ReadColumns:
             raise ValueError("a column with missing values has no median")
         chosen = values["decimal"] in ("point", "comma") and values["repeated"] in REPEATED
         chosen &= values["unknown_ends"] in UNKNOWN_ENDS
-        if not chosen or not isinstance(values["fold"], bool):
+        chosen &= type(values["min_nodes"]) is int and isinstance(values["fold"], bool | None)
+        if not chosen:
             raise ValueError("these are no settings of tables")
         fields: dict[str, Any] = {key: tuple(value) if key in several else value for key, value in values.items()}
         return cls(**fields)
@@ -172,8 +206,11 @@ OPTIONAL: dict[str, Any] = {
     "unused": [],
     "medians": {},
     "marked": [],
+    "features": None,
+    "drop": [],
+    "min_nodes": 2,
     "decimal": "point",
-    "fold": False,
+    "fold": None,
     "repeated": "max",
     "unknown_ends": "refuse",
 }
@@ -193,7 +230,7 @@ class TableColumns:
     missing: labels that mean that the class is not known, besides a blank and the usual ones. In columns of numbers,
     dates and categories they mean that there is no value. known: usual ones that are classes.
     decimal: ``comma`` if numbers in texts are written so. fold: spellings of a label that differ only by case, white
-    space or accents are one class.
+    space or accents are one class; None: they are not, but a refit keeps to what its model does.
     repeated: the weight of an edge that has several rows: ``max``, ``sum``, ``count`` or ``last``.
     unknown_ends: ``refuse`` edges that lead to no node, or ``skip`` them.
     """
@@ -213,7 +250,7 @@ class TableColumns:
     missing: Names = None
     known: Names = None
     decimal: str = "point"
-    fold: bool | str = False
+    fold: bool | str | None = None
     repeated: str = "max"
     unknown_ends: str = "refuse"
 

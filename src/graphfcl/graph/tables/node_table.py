@@ -12,7 +12,7 @@ from graphfcl.errors import InputError
 from graphfcl.graph.graph import UNKNOWN, Features, TextSettings
 from graphfcl.graph.ids import bare_name, normal, text_array
 from graphfcl.graph.labels import CleanLabels, LabelCoder
-from graphfcl.graph.tables.columns import ReadColumns, TableColumns
+from graphfcl.graph.tables.columns import FOLD, ReadColumns, TableColumns
 from graphfcl.graph.tables.edge_table import EdgeColumns
 from graphfcl.graph.tables.gaps import Gaps, filled
 from graphfcl.graph.tables.node_columns import NodeColumns, NodeFacts, joined_texts, scan_nodes
@@ -163,8 +163,11 @@ class NodeTable:
             unused=tuple(name for name, _ in plan.left_out),
             medians=gaps.medians,
             marked=tuple(gaps.counts),
+            features=plan.features,
+            drop=plan.drop,
+            min_nodes=options.min_nodes,
             decimal=options.decimal,
-            fold=bool(options.fold),
+            fold=FOLD[options.fold],
             repeated=ends.repeated,
             unknown_ends=ends.unknown_ends,
         )

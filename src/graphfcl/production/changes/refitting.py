@@ -187,7 +187,8 @@ def refit_draft(draft: Draft, graph: AnyGraph | None, *, anyway: bool, device: s
     old_scores = state.answering.answers(progress).scores
     growing, old_labels, labels = _material(before, graph, decisions)
     if graph is not None and graph.columns is not None:  # later tables are filled as this graph was
-        configuration = replace(configuration, columns=graph.columns)
+        fold = configuration.fold if graph.columns.fold is None else graph.columns.fold
+        configuration = replace(configuration, columns=replace(graph.columns, fold=fold))
     trained = train_model(growing, labels, configuration, device=device, progress=progress)
     new_labels = replace(trained.parts.label_store, statements=old_labels.statements)
     parts = replace(trained.parts, label_store=new_labels)
@@ -286,7 +287,11 @@ def more_labels(
     numbers: (n,) of the rows of ``graph`` in ``growing``, which the label store belongs to. The model wins: labels that
     were taken back and retired classes stay so.
     """
-    names = [decisions.name_of(name, labels) for name in graph.class_names]
+    spelled: dict[str, str] = {}  # spellings of one class are one where the model folds them
+    names = [
+        name and spelled.setdefault(labels.form(name), name)
+        for name in (decisions.name_of(name, labels) for name in graph.class_names)
+    ]
     used = np.array([name is not None for name in names] + [False])  # the last one: a node without a label
     free = used[graph.labels] & ~np.isin(numbers, labels.nodes)
     rows = growing.rows_of_ids(list(decisions.unlearned)) if decisions.unlearned else np.zeros(0, dtype=np.int64)

@@ -40,7 +40,7 @@ class Configuration:
     @property
     def fold(self) -> bool:
         """That of :class:`LabelStore`."""
-        return self.columns is not None and self.columns.fold
+        return self.columns is not None and bool(self.columns.fold)
 
     def parameters(self) -> dict[str, Any]:
         """The parameters of a classifier that has this configuration; the device is no part of it."""
