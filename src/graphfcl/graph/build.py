@@ -184,8 +184,8 @@ def as_weights(values: np.ndarray, where: str) -> np.ndarray:
     """(e,) float32 of combined weights; a sum beyond it is an error. where: what a message calls the edges."""
     if values.size and values.max() > np.finfo(np.float32).max:
         raise InputError(
-            f"{where}: the weights of rows of one edge add up to {values.max():g}, beyond 3.4e38: make them smaller, or "
-            "leave repeated=sum out."
+            f"{where}: the weights of rows of one edge add up to {values.max():g}, beyond 3.4e38: make them smaller, "
+            "or leave repeated=sum out."
         )
     return values.astype(np.float32)
 

@@ -176,7 +176,9 @@ def test_numbers_and_dates_that_mean_missing_are_filled(tmp_path: Path, form: st
 
 def test_a_flag_that_means_missing_is_found_in_every_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(table, "BYTES", 60)
-    rows = "".join(f"{row},a,{flag}\n" for row, flag in enumerate([*["0"] * 9, *["1", "9"] * 9, *["true", "0", "9"] * 9]))
+    rows = "".join(
+        f"{row},a,{flag}\n" for row, flag in enumerate([*["0"] * 9, *["1", "9"] * 9, *["true", "0", "9"] * 9])
+    )
     graph = in_both_ways(tables(tmp_path, f"id,label,flag\n{rows}", "source,target\n0,1\n"), missing="9")
     assert column(graph, "flag missing") == [*[0] * 9, *[0, 1] * 9, *[0, 0, 1] * 9]
 
@@ -246,9 +248,12 @@ def test_a_count_reads_no_weight(tmp_path: Path) -> None:
 def test_a_sum_beyond_float32_names_the_edges(tmp_path: Path) -> None:
     tables(tmp_path, "id,label\n1,a\n2,b\n", "source,target,weight\n1,2,3e38\n1,2,3e38\n")
     assert in_both_ways(tmp_path).adjacency.max() == np.float32(3e38)
-    for read in (read_tables, lambda folder, **given: import_graph(f"{folder}:repeated=sum", folder / "no")):
+    for read in (
+        lambda: read_tables(tmp_path, repeated="sum"),
+        lambda: import_graph(f"{tmp_path}:repeated=sum", tmp_path / "no"),
+    ):
         with pytest.raises(InputError, match=r"edges\.csv: the weights of rows of one edge add up to 6e\+38, beyond"):
-            read(tmp_path, repeated="sum")
+            read()
 
 
 # Ids that stand several times

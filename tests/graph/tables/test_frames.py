@@ -151,9 +151,40 @@ def test_frames_that_cannot_be_used_are_refused(nodes: Any, edges: Any, options:
 
 def test_a_column_of_several_kinds_is_named() -> None:
     pandas = pytest.importorskip("pandas", reason="pandas is not installed, and nothing here needs it")
-    nodes = pandas.DataFrame({**NODES, "colour": ["red", 1, "blue", 2.5]})
+    nodes = pandas.DataFrame({**NODES, "colour": ["red", 1, ["blue"], 2.5]})
     with pytest.raises(InputError, match=r"nodes: column 'colour' cannot be read as a table .*values of one kind"):
         from_frames(nodes, pandas.DataFrame(EDGES), **NAMES)
+
+
+@pytest.mark.parametrize("indexed", [False, True])
+def test_numbers_and_texts_in_a_column_of_pandas_are_read_as_in_a_csv_file(tmp_path: Path, indexed: bool) -> None:
+    pandas = pytest.importorskip("pandas", reason="pandas is not installed, and nothing here needs it")
+    columns: dict[str, list[Any]] = {
+        "id": [1, "2", "x", 4],
+        "label": ["a", 7, None, "a"],
+        "price": [1.5, "2", "tbd", np.nan],
+        "size": [1, "2.5", 3, "4"],
+        "colour": ["red", 5, 5.0, "5"],
+    }
+    nodes = pandas.DataFrame({name: pandas.Series(values, dtype=object) for name, values in columns.items()})
+    edges = pandas.DataFrame({"source": pandas.Series([1, "x"], dtype=object), "target": ["2", "4"]})
+    (tmp_path / "nodes.csv").write_text(
+        "id,label,price,size,colour\n1,a,1.5,1,red\n2,7,2,2.5,5\nx,,tbd,3,5\n4,a,,4,5\n"
+    )
+    (tmp_path / "edges.csv").write_text("source,target\n1,2\nx,4\n")
+    frame = nodes.set_index("id") if indexed else nodes
+    given: list[dict[str, Any]] = [{}, {"categories": "colour"}, {"missing": "tbd"}]
+    for options in [*given, {"features": "size+price", "missing": "tbd"}]:
+        expected = read_tables(tmp_path, **options)
+        found = from_frames(frame, edges, **options)
+        same(found, expected)
+        lines = expected.notes[0].replace(".csv", "").replace("line 2", "row 1").replace("line 4", "row 3")
+        assert found.notes[0] == lines
+    for read in (lambda: read_tables(tmp_path, features="price"), lambda: from_frames(frame, edges, features="price")):
+        with pytest.raises(InputError, match=r"(line 4|row 3): column 'price' holds 'tbd', which is no number: fix it"):
+            read()
+    numbers = nodes.assign(id=pandas.Series([1, "2", 3, 4], dtype=object))
+    assert from_frames(numbers, edges.assign(source=[1, 3])).node_ids.tolist() == [1, 2, 3, 4]
 
 
 @settings(deadline=None, max_examples=25)

@@ -97,6 +97,19 @@ def test_they_are_after_saving_too(fitted: Path, tmp_path: Path) -> None:
         model.grow(nodes=pa.table({"id": ["n3"], "price": [1.0], "stock": [1], "added": pa.nulls(1, pa.string())}))
 
 
+def test_numbers_and_texts_of_pandas_are_read_as_in_a_file(fitted: Path) -> None:
+    pandas = pytest.importorskip("pandas", reason="pandas is not installed, and nothing here needs it")
+    model = GraphClassifier.load(fitted / "m", version=1)
+    mixed = pandas.DataFrame({"id": ["m1", 2], "price": ["7,5", -999], "stock": [3, "4"], "added": ["2026-01-09"] * 2})
+    with pytest.warns(GraphfclWarning, match="1 missing value of price filled"):
+        model.grow(nodes=mixed)
+    features = model.graph_.features_at(model.graph_.rows_of_ids(["m1", "2"]))
+    assert np.asarray(features)[:, [0, 1, 3]].tolist()[0] == [7.5, 3, 0]
+    assert np.asarray(features)[1, [1, 3]].tolist() == [4, 1]
+    with pytest.raises(InputError, match=r"nodes, row 2: column 'stock' does not hold a number but 'tbc'"):
+        model.grow(nodes=mixed.assign(id=["m3", "m4"], stock=pandas.Series([3, "tbc"], dtype=object)))
+
+
 def test_edges_to_unknown_nodes_are_skipped_as_at_the_fit(fitted: Path, tmp_path: Path) -> None:
     (tmp_path / "e.csv").write_text("source;target\np0;p1\nx0;p1\nx1;x2\n" + "p1;y\n" * 5)
     more = ["--model", fitted / "m", "--edges", tmp_path / "e.csv", "--on-existing", "skip"]

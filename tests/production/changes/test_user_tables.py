@@ -138,12 +138,14 @@ def test_columns_are_stored_as_json() -> None:
     plain = ReadColumns("sku", "category", "source", "target")
     columns = replace(
         plain, missing=("tbd",), known=("null",), unused=("stock",), medians={"price": 2.5, "added": 20_000.0},
-        marked=("price",), decimal="comma", fold=True,
+        marked=("price",), decimal="comma", fold=True, features=("price", "added"), drop=("stock",), min_nodes=3,
+        unknown_ends="skip",
     )  # fmt: skip
     assert ReadColumns.from_json(json.loads(json.dumps(columns.as_json()))) == columns
     assert [columns.means_unknown(name) for name in ("NA ", "TBD", "NULL", "")] == [True, True, False, True]
     assert columns.as_json().keys() - plain.as_json().keys() == {
-        "missing", "known", "unused", "medians", "marked", "decimal", "fold",
+        "missing", "known", "unused", "medians", "marked", "decimal", "fold", "features", "drop",
+        "min_nodes", "unknown_ends",
     }  # fmt: skip
     assert ReadColumns.from_json(plain.as_json()) == plain
     wrongs: tuple[dict[str, Any], ...] = (
@@ -157,6 +159,9 @@ def test_columns_are_stored_as_json() -> None:
         {"marked": [["price"]]},
         {"decimal": "dot"},
         {"fold": 1},
+        {"features": "price"},
+        {"min_nodes": "3"},
+        {"unknown_ends": "drop"},
     )
     for wrong in wrongs:
         with pytest.raises(ValueError, match=r"column|settings"):

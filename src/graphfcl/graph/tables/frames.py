@@ -3,15 +3,21 @@
 Neither pandas nor polars is needed: a caller that has a frame has its library.
 """
 
+import datetime
 import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from numbers import Number
 from pathlib import Path
 from typing import Any
 
-from graphfcl.errors import InputError
-from graphfcl.graph.ids import ClassLabel, as_arrow
+import numpy as np
 
+from graphfcl.errors import InputError
+from graphfcl.graph.ids import ClassLabel, as_arrow, is_nothing, text_of
+
+SINGLE = (str, bytes, Number, np.generic, datetime.date)  # values that a CSV file holds, too
+MIXED = {"graphfcl": "mixed"}  # of a column that held numbers and texts: its type says as little as that of a CSV file
 WITHOUT_NAME = re.compile(r"__index_level_\d+__")  # what Arrow calls an index of pandas that has no name
 
 
@@ -45,8 +51,7 @@ def arrow_table(frame: Any, called: str) -> Any:
         raise InputError(f"{called} is a LazyFrame, which holds no rows yet: give {called}.collect().")
     try:
         if library_of(frame) == "pandas":
-            named = any(name is not None for name in frame.index.names)
-            table = pa.Table.from_pandas(frame, preserve_index=named)
+            table = _from_pandas(frame)
         elif hasattr(frame, "__arrow_c_stream__"):
             table = pa.table(frame)
         else:
@@ -55,7 +60,42 @@ def arrow_table(frame: Any, called: str) -> Any:
         raise _unreadable(called, error) from error
     kept = [place for place, name in enumerate(table.column_names) if not WITHOUT_NAME.fullmatch(name)]
     columns = [_plain(table.column(place)) for place in kept]
-    return pa.table(columns, names=[table.column_names[place] for place in kept]) if columns else table.select([])
+    fields = [
+        pa.field(table.schema.field(at).name, column.type, metadata=table.schema.field(at).metadata)
+        for at, column in zip(kept, columns, strict=True)
+    ]
+    return pa.table(columns, schema=pa.schema(fields)) if columns else table.select([])
+
+
+def _from_pandas(frame: Any) -> Any:
+    """A frame of pandas. A column of numbers and texts, which Arrow refuses, is one of texts, marked as ``MIXED``."""
+    import pyarrow as pa
+
+    named = any(name is not None for name in frame.index.names)
+    try:
+        return pa.Table.from_pandas(frame, preserve_index=named)
+    except (pa.ArrowException, TypeError, ValueError):
+        plain = frame.reset_index() if named else frame.copy(deep=False)
+    mixed = []
+    for place, kind in enumerate(plain.dtypes):
+        if kind.kind == "O" and (texts := _texts_of_mixed(plain.iloc[:, place].tolist())) is not None:
+            plain.isetitem(place, texts)
+            mixed.append(place)
+    if not mixed:
+        return pa.Table.from_pandas(frame, preserve_index=named)  # fails again, of the frame as it is
+    table = pa.Table.from_pandas(plain, preserve_index=False)
+    for at in mixed:
+        column = pa.field(table.schema.field(at).name, pa.string(), metadata=MIXED)
+        table = table.set_column(at, column, table.column(at).cast(pa.string()))
+    return table
+
+
+def _texts_of_mixed(values: list[Any]) -> list[str | None] | None:
+    """The values as a CSV file has them, None where nothing is; None if they are of one kind, or none of a CSV file."""
+    present = [value for value in values if not is_nothing(value)]
+    if len({type(value) for value in present}) < 2 or not all(isinstance(value, SINGLE) for value in present):
+        return None
+    return [None if is_nothing(value) else text_of(value) for value in values]
 
 
 def _unreadable(called: str, error: Exception) -> InputError:

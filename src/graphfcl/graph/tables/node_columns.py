@@ -277,9 +277,8 @@ def scan_nodes(
 
 def _declared_kinds(nodes: Table, requested: NodeColumns) -> dict[str, Kind]:
     """What Parquet says of its columns; CSV says nothing, and texts may be numbers if they are asked for."""
-    if nodes.is_csv:
-        return {}
-    kinds = {column: declared_kind(nodes.schema.field(column).type) for column in requested.others(nodes)}
+    typed = [column for column in requested.others(nodes) if nodes.has_type(column)]
+    kinds = {column: declared_kind(nodes.schema.field(column).type) for column in typed}
     numbers = {*(requested.features or ())} - {*requested.text}
     return {column: kind or Kind.TEXT for column, kind in kinds.items() if kind or column not in numbers}
 

@@ -238,11 +238,15 @@ class Table:
         except pa.ArrowException as error:
             raise InputError(f"{self.path}: column {column!r} cannot be read as text: write it as UTF-8.") from error
 
+    def has_type(self, column: str) -> bool:
+        """Whether its type says what a column holds: not in a CSV file, nor where a frame mixed numbers and texts."""
+        return not self.is_csv and b"graphfcl" not in (self.schema.field(column).metadata or {})
+
     def says_text(self, column: str) -> bool:
         """Whether the column was written as text and not as numbers; CSV does not say."""
         kind = self._table[column].type
         kind = kind.value_type if pa.types.is_dictionary(kind) else kind
-        return not self.is_csv and not pa.types.is_integer(kind) and not pa.types.is_floating(kind)
+        return self.has_type(column) and not pa.types.is_integer(kind) and not pa.types.is_floating(kind)
 
     def different_labels(self, column: str) -> np.ndarray | tuple[list[str], np.ndarray]:
         """(rows,) numbers; or each different text once, and (rows,) which of them a row has."""

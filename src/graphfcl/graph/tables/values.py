@@ -83,7 +83,9 @@ def _without(values: Any, missing: Sequence[float]) -> Any:
     """float64, null in place of numbers that mean that there is no value."""
     if not missing:
         return values
-    return compute.if_else(compute.is_in(values, pa.array(missing, pa.float64())), pa.scalar(None, pa.float64()), values)
+    return compute.if_else(
+        compute.is_in(values, pa.array(missing, pa.float64())), pa.scalar(None, pa.float64()), values
+    )
 
 
 @cache

@@ -121,7 +121,9 @@ def grown(
     if edges is not None:
         change, edges = _with_known_ends(change, edges, unknown_ends)
         change = _with_edges(change, edges, on_existing, repeated)
-    if UNKNOWN_EDGES not in change.entry and not any(change.entry.get(f"{prefix}{what}") for prefix in ("", *BEFORE) for what in ("nodes", "edges")):
+    if UNKNOWN_EDGES not in change.entry and not any(
+        change.entry.get(f"{prefix}{what}") for prefix in ("", *BEFORE) for what in ("nodes", "edges")
+    ):
         raise InputError("the edges lead from nodes to themselves or weigh 0: leave them out; nothing was changed.")
     return change
 
