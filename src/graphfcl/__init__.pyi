@@ -76,7 +76,6 @@ from graphfcl.production import (
     Finding as Finding,
     check_graph as check_graph,
 )
-from graphfcl.report.plotting import plot as plot
 from graphfcl.stream import (
     BaseSession as BaseSession,
     PaperSession as PaperSession,

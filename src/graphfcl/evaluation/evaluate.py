@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import groupby
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from graphfcl.metrics import (
     stream_metrics,
 )
 from graphfcl.runtime.arrays import read_only
+from graphfcl.runtime.figures import draw_sessions, new_figure, save_figure
 from graphfcl.runtime.html import html_table
 from graphfcl.stream import Queries, Stream
 from graphfcl.stream.split import draw_evaluation_order
@@ -90,6 +92,16 @@ class Evaluation:
                 shown[metric.title] = [metric.text(value) for value in columns[metric.name]]
         shown["seconds"] = [f"{value:.2f}" for value in columns["seconds"]]
         return shown
+
+    def plot(self, path: str | Path | None = None) -> Any:
+        """A figure of matplotlib: balanced accuracy by session. path: also write it there as PNG."""
+        if not self.confusions:
+            raise InputError("this evaluation has no session yet: evaluate a learner on a stream first.")
+        figure, axes = new_figure(6.4, 3.8)
+        draw_sessions(axes, [{"session": each.session, **each.values} for each in self.metrics.sessions])
+        if path is not None:
+            save_figure(figure, path)
+        return figure
 
     def to_frame(self) -> Any:
         """A DataFrame of pandas with a row for each session: metrics are shares, seconds the time to learn."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -53,6 +54,12 @@ class AnsweringModel(LiveModel):
             rows += [("version", self.version or "not saved")]
             rows += [] if measured is None else [("balanced accuracy, validation", f"{100 * measured:.1f} %")]
         return html_table(repr(self), rows)
+
+    def plot(self, path: str | Path | None = None) -> Any:
+        """A figure of matplotlib: accuracy after each change, and recall by class. path: also write it there as PNG."""
+        from graphfcl.production.model.figure import model_figure
+
+        return model_figure(self._current(), path)
 
     @property
     def classes_(self) -> tuple[ClassLabel, ...]:

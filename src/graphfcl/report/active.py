@@ -9,9 +9,10 @@ import numpy as np
 from graphfcl.metrics import active_metrics
 from graphfcl.report.blocks import Block
 from graphfcl.report.comparison import code_notes, mark_notes, marked_name
-from graphfcl.report.figures import Style, draw_line, label_ends, new_figure, percent_axis, save_figure
+from graphfcl.report.figures import Style, draw_line, label_ends
 from graphfcl.report.rows import ORACLE, Row, summary
 from graphfcl.report.table import Table, figure
+from graphfcl.runtime.figures import new_figure, percent_axis, save_figure
 
 CURVES = {"balanced_accuracy": "balanced accuracy, all classes (%)", "found": "novel classes found (%)"}
 

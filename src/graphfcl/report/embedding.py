@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from graphfcl.report.blocks import Block
-from graphfcl.report.figures import Style, new_figure, save_figure
+from graphfcl.report.figures import Style
+from graphfcl.runtime.figures import new_figure, save_figure
 
 COLOURS = "tab20"
 

@@ -20,9 +20,8 @@ import numpy as np
 
 from graphfcl.report.blocks import Block, by_strength, kind_text, prominent, version_text
 from graphfcl.report.rows import POOL, QUERIES, Row, summary
-from graphfcl.runtime.files import write_durably
+from graphfcl.runtime.figures import draw_sessions, new_figure, percent_axis, save_figure
 
-BASE, NOVEL, ALL = "#2b6cb0", "#dd6b20", "#1a202c"
 MOST_MARKS = 14  # on one line
 LABEL_GAP = 5.0  # between names at line ends, in points of accuracy
 LEADER = {"arrowstyle": "-", "linewidth": 0.5, "shrinkA": 1, "shrinkB": 3, "relpos": (0, 0.5)}  # from a name to its end
@@ -60,26 +59,8 @@ def accuracy_figure(result: dict[str, Any], path: str | Path) -> None:
     """Balanced accuracy by session: all classes, base classes, novel classes."""
     figure, axes = new_figure(6.4, 3.8)
     draw_sessions(axes, result["sessions"])
-    axes.set_ylabel("balanced accuracy (%)")
     axes.set_title(_title(result), fontsize=10)
-    percent_axis(axes)
-    axes.legend(frameon=False, fontsize=9)
     save_figure(figure, path)
-
-
-def draw_sessions(axes: Any, sessions: Sequence[Mapping[str, Any]]) -> None:
-    """Three lines; a session has its number and its metrics."""
-    numbers = [session["session"] for session in sessions]
-    for key, title, colour in (
-        ("balanced_accuracy", "all classes", ALL),
-        ("base", "base and pseudo-novel", BASE),
-        ("novel", "novel", NOVEL),
-    ):
-        points = [(n, 100 * s[key]) for n, s in zip(numbers, sessions, strict=True) if s[key] is not None]
-        if points:
-            axes.plot(*zip(*points, strict=True), marker="o", markersize=4, color=colour, label=title)
-    axes.set_xticks(numbers)
-    axes.set_xlabel("session")
 
 
 def curves_figure(blocks: Sequence[Block], path: str | Path, styles: Mapping[str, Style]) -> None:
@@ -164,12 +145,6 @@ def draw_line(panel: Any, x: np.ndarray, y: np.ndarray, row: Row, style: Style, 
     )
 
 
-def percent_axis(panel: Any) -> None:
-    panel.set_ylim(0, 100)
-    panel.grid(axis="y", color="#e2e8f0")
-    panel.spines[["top", "right"]].set_visible(False)
-
-
 def label_ends(panel: Any, ends: Sequence[tuple[str, float, float]], styles: Mapping[str, Style]) -> None:
     """The name of each line beside its end, (name, x, y), so that no name covers another; y from 0 to 100, x from 0.
 
@@ -234,20 +209,6 @@ def _title(result: dict[str, Any]) -> str:
         f"{kind_text(protocol)}, {protocol['name']}/{protocol['track']}",
     ]
     return "\n".join([*lines, QUERIES] if result["trained_on_query_labels"] else lines)
-
-
-def new_figure(
-    width: float, height: float, panels: tuple[int, int] = (1, 1), *, share_scale: bool = True
-) -> tuple[Any, Any]:
-    """A figure and its panel, or an array of panels. share_scale: whether all have the same vertical axis."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(width, height), layout="constrained")
-    return figure, figure.subplots(*panels, sharey=share_scale, squeeze=panels == (1, 1))
-
-
-def save_figure(figure: Any, path: str | Path) -> None:
-    write_durably(path, lambda file: figure.savefig(file, format="png", dpi=150))
 
 
 def read_slots() -> tuple[list[Style], dict[str, int]]:

@@ -10,17 +10,10 @@ import numpy as np
 from graphfcl.metrics import SeedSummary
 from graphfcl.report.blocks import Block, labels_text
 from graphfcl.report.comparison import code_notes, mark_notes, marked_name
-from graphfcl.report.figures import (
-    Style,
-    add_legend,
-    draw_line,
-    label_ends,
-    panels_with_legend,
-    percent_axis,
-    save_figure,
-)
+from graphfcl.report.figures import Style, add_legend, draw_line, label_ends, panels_with_legend
 from graphfcl.report.rows import POOL, Row
 from graphfcl.report.table import Table, figure, plain_summary
+from graphfcl.runtime.figures import percent_axis, save_figure
 
 MEASURES = {  # metric → title
     "balanced_accuracy": "balanced accuracy after the last session, all classes (%)",

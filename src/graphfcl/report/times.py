@@ -6,15 +6,8 @@ from pathlib import Path
 import numpy as np
 
 from graphfcl.report.blocks import Block, prominent
-from graphfcl.report.figures import (
-    FAINT,
-    MARKERS,
-    Style,
-    add_legend,
-    panels_with_legend,
-    save_figure,
-    title_panel,
-)
+from graphfcl.report.figures import FAINT, MARKERS, Style, add_legend, panels_with_legend, title_panel
+from graphfcl.runtime.figures import save_figure
 
 
 def time_figure(blocks: Sequence[Block], path: str | Path, styles: Mapping[str, Style]) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from graphfcl import Evaluation, GraphClassifier, InputError, build_graph, evaluate, make_stream, plot
+from graphfcl import Evaluation, GraphClassifier, InputError, build_graph, evaluate, make_stream
 from tests.production.models import HIDDEN, members, small_graph
 
 
@@ -27,7 +27,7 @@ def lines(figure: Any) -> dict[str, list[float]]:
 
 
 def test_an_evaluation_is_drawn_by_session(evaluation: Evaluation, tmp_path: Path) -> None:
-    drawn = lines(plot(evaluation, tmp_path / "curve.png"))
+    drawn = lines(evaluation.plot(tmp_path / "curve.png"))
     assert drawn["all classes"] == pytest.approx([100 * s.balanced_accuracy for s in evaluation.metrics.sessions])
     novel = [s.novel for s in evaluation.metrics.sessions]
     assert drawn["novel"] == pytest.approx([100 * value for value in novel if value is not None])
@@ -37,19 +37,44 @@ def test_an_evaluation_is_drawn_by_session(evaluation: Evaluation, tmp_path: Pat
 def test_a_model_is_drawn_by_change(model: GraphClassifier, tmp_path: Path) -> None:
     model.snapshot().save(tmp_path / "model")
     loaded = GraphClassifier.load(tmp_path / "model").retire(HIDDEN[0])
-    figure = plot(loaded)
+    figure = loaded.plot(tmp_path / "model.png")
     measured = [entry["accuracy"]["validation"] for entry in loaded.history]
     assert lines(figure)["classes of the fit, validation nodes"] == pytest.approx([100 * each for each in measured])
     assert [label.get_text() for label in figure.axes[0].get_xticklabels()] == ["fit\nv1", "learn\nv1", "retire"]
+    assert (tmp_path / "model.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_model_draws_the_recall_of_each_class_with_its_interval(model: GraphClassifier) -> None:
+    axes = model.plot().axes[1]
+    names = [label.get_text() for label in axes.get_yticklabels()]
+    drawn = {}
+    for points, _, (bars,) in axes.containers:
+        for at, recall, segment in zip(points.get_ydata(), points.get_xdata(), bars.get_segments(), strict=True):
+            drawn[names[int(at)]] = (recall, *segment[:, 0])
+    assert len(drawn) == len(model.classes_)
+    for each in model.class_table():
+        recall, low, high = drawn[f"{each.name} ({each.labels})"]
+        assert recall == pytest.approx(100 * (each.recall or 0.0))
+        count = each.labels if each.few_shot else each.validation
+        # An end of Wilson's interval is a share from which the measured one is 1.96 standard errors away.
+        for share in (low / 100, high / 100):
+            assert (recall / 100 - share) ** 2 == pytest.approx(1.96**2 * share * (1 - share) / count, abs=1e-9)
+    assert [label.get_text() for label in axes.get_legend().get_texts()] == [
+        "validation nodes",
+        "labels, each left out",
+    ]
+
+
+def test_the_name_of_a_class_is_no_formula(model: GraphClassifier, tmp_path: Path) -> None:
+    model = model.snapshot().rename(model.classes_[0], r"$\frac$ up to 5 $")
+    model.plot(tmp_path / "model.png")
 
 
 def test_what_cannot_be_drawn_is_refused() -> None:
-    with pytest.raises(InputError, match="plot takes an evaluation or a classifier, and got Graph"):
-        plot(small_graph())  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="nothing was measured of this model yet"):
-        plot(GraphClassifier())
+    with pytest.raises(InputError, match="this classifier is not fitted"):
+        GraphClassifier().plot()
     with pytest.raises(InputError, match="this evaluation has no session yet"):
-        plot(Evaluation((), (), np.zeros(0, dtype=np.int64)))
+        Evaluation((), (), np.zeros(0, dtype=np.int64)).plot()
 
 
 def cells(thing: Any) -> list[list[str]]:
