@@ -133,8 +133,8 @@ def test_every_verb_takes_and_returns_integers(model: GraphClassifier) -> None:
     columns = model.prediction_columns(nodes, top=2, coverage=0.9)
     assert columns["class"].dtype == columns["class_2"].dtype == np.int64
     assert model.label_columns()["class"].dtype == np.int64
-    assert is_integers(label for each in model.suggest(3) for label, _ in each.classes)
-    assert is_integers(label for each in model.groups(2) for label, _ in each.neighbours)
+    assert is_integers(label for each in model.suggest(3) for label in each.classes)
+    assert is_integers(label for each in model.groups(2) for label in each.neighbours)
     assert is_integers(each.name for each in model.card().classes)
     assert str(model.card())
     assert is_integers(each.name for each in model.refit().comparison.classes)

@@ -85,7 +85,7 @@ def _print_suggestions(suggestions: "Sequence[production.Suggestion]") -> None:
         return
     rows = []
     for each in suggestions[:SHOWN]:
-        first = f"{each.classes[0][0]} ({100 * each.classes[0][1]:.0f} %)" if each.classes else ""
+        first = f"{each.classes[0]} ({100 * each.probabilities[0]:.0f} %)" if each.classes else ""
         rows.append((each.node, each.reason, first, each.why))
     print_table(("node", "reason", "the model's guess", "why"), rows)
     if len(suggestions) > SHOWN:
@@ -231,7 +231,8 @@ def _print_groups(listed: "Sequence[production.Group]", where: str) -> None:
         if group.words:
             say(f"  in common:  {', '.join(group.words)}")
         if group.neighbours:
-            linked = ", ".join(f"{name} ({100 * share:.0f} %)" for name, share in group.neighbours)
+            shares = zip(group.neighbours, group.shares, strict=True)
+            linked = ", ".join(f"{name} ({100 * share:.0f} %)" for name, share in shares)
             say(f"  links to:   {linked}")
         say(f"  why:        {group.why}.")
     say(f"Teach one by its number: --name 1=CLASS {where}")

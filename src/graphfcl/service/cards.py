@@ -210,7 +210,7 @@ def suggestion_cards(suggestions: Sequence[Suggestion]) -> list[dict[str, Any]]:
             "id": str(each.node),
             "reason": each.reason,
             "why": each.why,
-            "classes": _named(each.classes, "probability"),
+            "classes": _named(each.classes, "probability", each.probabilities),
             "unknown": bool(each.unknown),
             "unknown_score": float(each.unknown_score),
         }
@@ -226,7 +226,7 @@ def group_cards(groups: Sequence[Group]) -> list[dict[str, Any]]:
             "size": each.size,
             "typical": [str(node) for node in each.typical],
             "words": list(each.words),
-            "neighbours": _named(each.neighbours, "share"),
+            "neighbours": _named(each.neighbours, "share", each.shares),
             "estimated_purity": float(each.estimated_purity),
             "why": each.why,
             "nodes": [str(node) for node in each.nodes],
@@ -235,5 +235,5 @@ def group_cards(groups: Sequence[Group]) -> list[dict[str, Any]]:
     ]
 
 
-def _named(pairs: Sequence[tuple[ClassLabel, float]], figure: str) -> list[dict[str, Any]]:
-    return [{"name": as_sent(label), figure: float(value)} for label, value in pairs]
+def _named(classes: Sequence[ClassLabel], figure: str, values: Sequence[float]) -> list[dict[str, Any]]:
+    return [{"name": as_sent(label), figure: value} for label, value in zip(classes, values, strict=True)]

@@ -1,12 +1,13 @@
 """Models take DataFrames wherever they take nodes, supports and edges, and answer with the same kind of table."""
 
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from graphfcl import GraphClassifier, InputError, from_frames
+from graphfcl import GraphClassifier, InputError, from_frames, suggest_for_graph
 from tests.frames import LIBRARIES, columns_of, frame_of, kind_of
 from tests.production.models import small_graph
 
@@ -126,3 +127,24 @@ def test_frames_that_cannot_be_used_are_refused_and_change_nothing() -> None:
         with pytest.raises(InputError, match=sentence):
             act()
     assert len(model.history) == 1
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_what_a_model_answers_without_a_frame_becomes_one(library: str) -> None:
+    """By the constructor for tuples of dataclasses; tables of pyarrow become pandas' by their own method."""
+    model, make = made(library), pytest.importorskip(library).DataFrame
+    for answer in (model.suggest(5), model.groups(2), model.class_table(), suggest_for_graph(small_graph(), 3)):
+        frame = make(answer)
+        assert len(frame) == len(answer) > 0
+        for each in fields(answer[0]):
+            if each.name != "earlier":
+                values = [getattr(row, each.name) for row in answer]
+                found = frame[each.name].to_list()
+                assert [list(v) if isinstance(v, tuple) else v for v in values] == [
+                    list(v) if isinstance(v, tuple) else v for v in found
+                ], each.name
+    if library == "polars":
+        assert str(make(model.suggest(5)).schema["probabilities"]) == "List(Float64)"
+    for table in (model.predictions(), model.labels(), model.label_issues(threshold=0.0)):
+        frame = make(table) if library == "polars" else table.to_pandas()
+        assert columns_of(frame) == table.to_pydict()

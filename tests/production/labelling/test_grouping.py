@@ -73,8 +73,8 @@ def test_a_group_says_what_it_links_to_and_why(ridge: GraphClassifier) -> None:
             if graph.node_ids[end] in labelled:
                 counted[graph.class_names[graph.labels[end]]] += 1
     shares = {name: count / sum(counted.values()) for name, count in counted.items()}
-    assert [share for _, share in group.neighbours] == pytest.approx(sorted(shares.values(), reverse=True)[:3])
-    for name, share in group.neighbours:
+    assert list(group.shares) == pytest.approx(sorted(shares.values(), reverse=True)[:3])
+    for name, share in zip(group.neighbours, group.shares, strict=True):
         assert share == pytest.approx(shares[str(name)])
     assert f"its {group.size} nodes look like" in group.why
     core = min(max(ridge.prediction_columns()["unknown"].sum() // 20, 10), 25)

@@ -49,8 +49,8 @@ def test_suggestions_have_no_label_and_say_what_the_model_thinks(ridge: GraphCla
     assert len(nodes) == len(set(nodes)) == 12
     assert not set(nodes) & set(ridge.label_columns()["node"].tolist())
     said = ridge.prediction_columns(nodes)
-    assert [each.classes[0][0] for each in found] == said["class"].tolist()
-    assert [each.classes[0][1] for each in found] == pytest.approx(said["probability"].tolist())
+    assert [each.classes[0] for each in found] == said["class"].tolist()
+    assert [each.probabilities[0] for each in found] == pytest.approx(said["probability"].tolist())
     assert [each.unknown for each in found] == said["unknown"].tolist()
     assert [each.unknown_score for each in found] == pytest.approx(said["unknown_score"].tolist())
     for each in found:
@@ -71,7 +71,7 @@ def test_typical_nodes_are_of_the_classes_that_nobody_taught(ridge: GraphClassif
 
 def test_reasons_in_plain_words(ridge: GraphClassifier) -> None:
     (between,) = ridge.suggest(1, strategy="uncertain")
-    (first, one), (second, two) = between.classes[:2]
+    (first, second), (one, two) = between.classes[:2], between.probabilities[:2]
     assert between.why == f"it lies between {first} ({100 * one:.0f} %) and {second} ({100 * two:.0f} %)"
     (strange,) = ridge.suggest(1, strategy="unknown")
     assert strange.why.startswith("it looks like none of the known classes")
@@ -224,7 +224,7 @@ def test_a_graph_without_a_model() -> None:
     assert len({each.node for each in found}) == 20
     rows = [int(np.flatnonzero(graph.node_ids == each.node)[0]) for each in found]
     assert len(set(graph.labels[rows].tolist())) >= 8
-    assert all(each.classes == () and not each.unknown and each.why for each in found)
+    assert all(each.classes == each.probabilities == () and not each.unknown and each.why for each in found)
     assert suggest_for_graph(graph, 20) == found
     for strategy in ("uncertain", "unknown"):
         with pytest.raises(InputError, match="needs a model"):
@@ -295,7 +295,7 @@ def test_the_table_has_an_empty_column_to_fill_in(ridge: GraphClassifier) -> Non
     assert list(table) == ["node", "class", "guess", "probability", "unknown", "reason", "why"]
     assert table["node"].tolist() == [each.node for each in found]
     assert table["class"].tolist() == ["", "", ""]
-    assert table["guess"].tolist() == [each.classes[0][0] for each in found]
+    assert table["guess"].tolist() == [each.classes[0] for each in found]
     assert suggestion_table(suggest_for_graph(small_graph(), 2))["guess"].tolist() == ["", ""]
     assert [column.size for column in suggestion_table(()).values()] == [0] * 7
 

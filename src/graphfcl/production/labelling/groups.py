@@ -37,7 +37,8 @@ class Group:
     number: 1 is the tightest. nodes: ids of its members, most typical first. size: how many there are; of more than
         20,000 nodes that look unknown so many are drawn, and members are counted among these.
     typical: ids of up to 5 members that stand for different parts of it. words: features that are common in it and rare
-        elsewhere, where features have names. neighbours: classes of labelled nodes that members link to, with shares.
+        elsewhere, where features have names. neighbours, shares: classes of labelled nodes that members link to, and
+        the share of these links that each has.
     estimated_purity: of its core, the 10 to 25 nodes that it grew from: the share of the largest class that equally
         tight balls of labelled nodes have. why: one sentence.
     """
@@ -47,7 +48,8 @@ class Group:
     size: int
     typical: tuple[Any, ...]
     words: tuple[str, ...]
-    neighbours: tuple[tuple[ClassLabel, float], ...]
+    neighbours: tuple[ClassLabel, ...]
+    shares: tuple[float, ...]
     estimated_purity: float
     why: str
 
@@ -60,7 +62,10 @@ class Group:
             "why": self.why,
             "typical": list(self.typical),
             "words": list(self.words),
-            "neighbours": [{"class": name, "share": round(share, 4)} for name, share in self.neighbours],
+            "neighbours": [
+                {"class": name, "share": round(share, 4)}
+                for name, share in zip(self.neighbours, self.shares, strict=True)
+            ],
             "nodes": list(self.nodes),
         }
 
@@ -124,13 +129,15 @@ def _described(
         f"other, {100 * inside:.0f} % of their links stay among them, and its core of {core_size(sample.size)} is as "
         f"tight as labelled nodes that are {100 * group.estimated_purity:.0f} % of one class"
     )
+    neighbours, shares = linked_classes(graph, labels, rows)
     return Group(
         number=number,
         nodes=tuple(graph.ids_at(rows).tolist()),
         size=int(rows.size),
         typical=tuple(graph.ids_at(typical).tolist()),
         words=common_words(graph, rows, usual),
-        neighbours=linked_classes(graph, labels, rows),
+        neighbours=neighbours,
+        shares=shares,
         estimated_purity=group.estimated_purity,
         why=why,
     )
@@ -245,12 +252,13 @@ def _far_numbers(graph: ModelGraph, features: np.ndarray, usual: Standardisation
     )
 
 
-def linked_classes(graph: ModelGraph, labels: LabelStore, rows: np.ndarray) -> tuple[tuple[ClassLabel, float], ...]:
+def linked_classes(
+    graph: ModelGraph, labels: LabelStore, rows: np.ndarray
+) -> tuple[tuple[ClassLabel, ...], tuple[float, ...]]:
     """Classes of labelled nodes that some nodes link to, and their shares of these links, largest first."""
     position = np.full(graph.visible.row_count, -1, dtype=np.int64)
     position[graph.visible.rows(labels.nodes)] = labels.class_of_column()[labels.columns]
     ends = position[graph.visible.neighbours_at(rows).indices]
     counts = np.bincount(ends[ends >= 0], minlength=len(labels.classes))
-    best = np.argsort(-counts, kind="stable")[:LINKED]
-    names = labels.labels
-    return tuple((names[each], float(counts[each] / counts.sum())) for each in best.tolist() if counts[each])
+    best = [each for each in np.argsort(-counts, kind="stable")[:LINKED].tolist() if counts[each]]
+    return tuple(labels.labels[each] for each in best), tuple((counts[best] / max(1, counts.sum())).tolist())

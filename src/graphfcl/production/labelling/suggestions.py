@@ -34,15 +34,18 @@ class Suggestion:
 
     node: its id. reason: ``cluster``, ``unknown``, ``uncovered``, ``between`` or ``random``; ``unknown`` only if the
         model calls the node unknown. why: one sentence.
-    classes: names and probabilities of the likeliest classes, at most 5; none without a model. unknown: whether the
-        model calls it unknown, as in :meth:`GraphClassifier.predictions`. unknown_score: its unknown score, 0 without a
-        model.
+    classes, probabilities: the likeliest classes, at most 5, and how probable each is; none without a model.
+    unknown: whether the model calls it unknown, as in :meth:`GraphClassifier.predictions`. unknown_score: its unknown
+        score, 0 without a model.
+
+    Each field is a plain value or a tuple of values of one type, so that pandas and polars make a table of suggestions.
     """
 
     node: Any
     reason: str
     why: str
-    classes: Likeliest
+    classes: tuple[ClassLabel, ...]
+    probabilities: tuple[float, ...]
     unknown: bool
     unknown_score: float
 
@@ -52,7 +55,10 @@ class Suggestion:
             "node": self.node,
             "reason": self.reason,
             "why": self.why,
-            "classes": [{"class": name, "probability": round(share, 4)} for name, share in self.classes],
+            "classes": [
+                {"class": name, "probability": round(share, 4)}
+                for name, share in zip(self.classes, self.probabilities, strict=True)
+            ],
             "unknown": self.unknown,
             "unknown_score": round(self.unknown_score, 4),
         }
@@ -137,7 +143,8 @@ def _suggestions(
         if reason in ("unknown", "uncovered"):  # a strategy knows only how nodes compare
             reason = "unknown" if is_unknown else "uncovered"
         why = _sentence(reason, size, likeliest, score, learning)
-        suggestions.append(Suggestion(node, reason, why, likeliest, is_unknown, score))
+        names, probabilities = tuple(name for name, _ in likeliest), tuple(share for _, share in likeliest)
+        suggestions.append(Suggestion(node, reason, why, names, probabilities, is_unknown, score))
     return tuple(suggestions)
 
 
@@ -146,7 +153,7 @@ def suggestion_table(suggestions: Sequence[Suggestion]) -> dict[str, np.ndarray]
 
     The model's likeliest class is its guess: a file that is not filled in teaches nothing.
     """
-    first = [each.classes[0] if each.classes else ("", 0.0) for each in suggestions]
+    first = [(each.classes[0], each.probabilities[0]) if each.classes else ("", 0.0) for each in suggestions]
     nodes = [each.node for each in suggestions]
     numbers = bool(nodes) and all(isinstance(node, int) for node in nodes)
     return {
