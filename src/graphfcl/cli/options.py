@@ -179,10 +179,9 @@ def tables_of(*tables: str | None, database: str | None = None) -> list[Any]:
     is_query = [table is not None and table.startswith(SQL) for table in tables]
     if database is not None and not any(is_query):
         raise InputError(NO_DATABASE)
-    return [
-        graphs.read_query(str(table).removeprefix(SQL), database=database) if queried else table and Path(table)
-        for table, queried in zip(tables, is_query, strict=True)
-    ]
+    queries = [str(table).removeprefix(SQL) for table, queried in zip(tables, is_query, strict=True) if queried]
+    read = iter(graphs.read_queries(queries, database) if queries else ())
+    return [next(read) if queried else table and Path(table) for table, queried in zip(tables, is_query, strict=True)]
 
 
 def needed_graph(graph: str | None) -> str:

@@ -23,6 +23,7 @@ from graphfcl.graph.npz import (
 from graphfcl.graph.tables.table import TableFiles as TableFiles
 from graphfcl.graph.tables.queries import (
     open_tables as open_tables,
+    read_queries as read_queries,
     read_query as read_query,
 )
 from graphfcl.graph.tables.reader import (

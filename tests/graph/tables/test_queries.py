@@ -4,8 +4,8 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -102,6 +102,54 @@ def test_a_query_of_a_database_is_the_graph_of_its_tables(places: Path, tmp_path
 def import_graph_of(shop: Path, out: Path) -> Any:
     with open_tables(f"sql:{NODES}", f"sql:{EDGES}", database=shop, label="category", text="title") as tables:
         return import_graph(tables, out)
+
+
+@contextmanager
+def written_between(monkeypatch: pytest.MonkeyPatch, write: Callable[[], None]) -> Iterator[list[str]]:
+    """Let somebody write after each query; yields what happened to the writers."""
+    outcomes: list[str] = []
+    run = queries._Transaction.run
+
+    def run_then_write(*arguments: Any) -> Path:
+        path = run(*arguments)
+        try:
+            write()
+            outcomes.append("written")
+        except (duckdb.Error, sqlite3.Error):
+            outcomes.append("refused")
+        return path
+
+    with monkeypatch.context() as patch:
+        patch.setattr(queries._Transaction, "run", run_then_write)
+        yield outcomes
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "duckdb"])
+def test_no_edge_leads_to_a_node_that_was_written_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    path = tmp_path / "shop"
+
+    def write(*rows: int) -> None:
+        with closing(sqlite3.connect(path) if kind == "sqlite" else duckdb.connect(str(path))) as shop:
+            for row in rows or (int(shop.execute("SELECT max(id) + 1 FROM nodes").fetchone()[0]),):
+                shop.execute("INSERT INTO nodes VALUES (?, ?)", (row, f"{row % 2}"))
+                shop.execute("INSERT INTO edges VALUES (?, ?)", (row, max(0, row - 1)))
+            shop.commit()
+
+    with closing(sqlite3.connect(path) if kind == "sqlite" else duckdb.connect(str(path))) as shop:
+        shop.execute("CREATE TABLE nodes (id INTEGER, label TEXT)")
+        shop.execute("CREATE TABLE edges (source INTEGER, target INTEGER)")
+        shop.execute("PRAGMA journal_mode = wal" if kind == "sqlite" else "SELECT 1").fetchall()
+    write(*range(20))
+    with written_between(monkeypatch, write) as outcomes:
+        with open_tables("sql:SELECT * FROM nodes", "sql:SELECT * FROM edges", database=path) as tables:
+            graph = read_tables(tables)
+        assert outcomes == ["written" if kind == "sqlite" else "refused"] * 2
+        assert (graph.node_count, graph.edge_count) == (20, 19)
+        read = queries.read_queries(["SELECT max(id) AS m FROM nodes", "SELECT max(source) AS m FROM edges"], path)
+        assert read[0].to_pydict() == read[1].to_pydict()
+    write()  # nothing holds the file
 
 
 def test_files_and_queries_of_files_go_together(places: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -405,9 +453,10 @@ import resource, sys
 from pathlib import Path
 from graphfcl.graph.tables import queries
 peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
-queries._run("SELECT a FROM t LIMIT 1", sys.argv[1], Path(sys.argv[2]) / "first.parquet", "q")
+database = queries._Transaction(sys.argv[1])
+database.run("SELECT a FROM t LIMIT 1", Path(sys.argv[2]) / "first.parquet", "q")
 before = peak()
-queries._run("SELECT * FROM t", sys.argv[1], Path(sys.argv[2]) / "rows.parquet", "q")
+database.run("SELECT * FROM t", Path(sys.argv[2]) / "rows.parquet", "q")
 print(peak() - before)
 """
     command = [sys.executable, "-c", code, str(tmp_path / "large.db"), str(tmp_path)]

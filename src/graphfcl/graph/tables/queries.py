@@ -1,12 +1,14 @@
 """Tables from queries. A query runs once, on a database that is opened to be read, into a temporary Parquet file.
 
+The queries of one graph run in one transaction, so that a write between them cannot make edges to nodes that were not
+read.
 A query or a connection string may hold a password: neither is stored, and no message repeats it.
 """
 
 import os
 import re
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -41,8 +43,14 @@ def read_query(query: str, *, database: str | Path | None = None) -> Any:
     that of the environment variable GRAPHFCL_DATABASE, or else none: DuckDB then reads files, as in
     ``SELECT * FROM 'nodes.parquet'``.
     """
-    with TemporaryDirectory(prefix="graphfcl-") as folder:
-        return parquet.read_table(_run(query, database, Path(folder) / "rows.parquet", "the query"))
+    return read_queries([query], database)[0]
+
+
+def read_queries(queries: Sequence[str], database: str | Path | None = None) -> list[Any]:
+    """The rows of several queries, all of the database as it was at the first one."""
+    with TemporaryDirectory(prefix="graphfcl-") as folder, _Transaction(database) as transaction:
+        path = Path(folder) / "rows.parquet"
+        return [parquet.read_table(transaction.run(query, path, "the query")) for query in queries]
 
 
 @contextmanager
@@ -62,13 +70,11 @@ def open_tables(
     """
     columns = (columns or TableColumns()).with_options(options)
     with TemporaryDirectory(prefix="graphfcl-") as folder:
-        contents, paths = {}, []
+        paths, queried = [], []
         for what, table in (("nodes", str(nodes)), ("edges", str(edges))):
             if table.startswith(SQL):
                 paths.append(Path(f"the query of {what}"))
-                contents[paths[-1]] = _run(
-                    table.removeprefix(SQL), database, Path(folder) / f"{what}.parquet", paths[-1]
-                )
+                queried.append((table.removeprefix(SQL), Path(folder) / f"{what}.parquet", paths[-1]))
             elif Path(table).suffix.removeprefix(".") in SUFFIXES:
                 paths.append(Path(table))
             else:
@@ -77,30 +83,46 @@ def open_tables(
                     f"{without_secrets(table)} is neither a file ({listed}) nor a query: put '{SQL}' before a query, "
                     "which may read other files."
                 )
-        if database is not None and not contents:
+        if database is not None and not queried:
             raise InputError(NO_DATABASE)
+        with _Transaction(database) as transaction:
+            contents = {called: transaction.run(query, path, called) for query, path, called in queried}
         usual = name_of_tables(str(nodes), str(edges))
         yield TableFiles(paths[0], paths[1], name or usual, usual, contents, columns)
 
 
-def _run(query: str, database: str | Path | None, path: Path, called: object) -> Path:
-    """Write the rows of a query to a Parquet file. called: what messages call the query."""
-    source = str(os.environ.get(DATABASE_VARIABLE, "") if database is None else database)
-    write = _from_sqlite if _is_sqlite(source) else _from_duckdb
-    reason = ""
-    try:
-        write(query, source, path, called)
-    except InputError:
-        raise
-    except OSError as error:
-        reason = f"the temporary folder cannot be written: {error.strerror or 'an error of the disk'}"
-    except Exception as error:
-        reason = _reason(error, query, source)
-    if reason:  # raised here, so that nothing leads to the error with the query in it
-        raise InputError(f"{called} cannot be run ({reason}): check it, and the database.")
-    if not parquet.read_metadata(path).num_rows:
-        raise InputError(f"{called} returns no rows: check its conditions.")
-    return path
+class _Transaction:
+    """A database that is opened for the first query; all queries see it as it was then."""
+
+    def __init__(self, database: str | Path | None) -> None:
+        self.source = str(os.environ.get(DATABASE_VARIABLE, "") if database is None else database)
+        self.connection: Any = None
+
+    def __enter__(self) -> "_Transaction":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.connection is not None:
+            self.connection.close()
+
+    def run(self, query: str, path: Path, called: object) -> Path:
+        """Write the rows of a query to a Parquet file. called: what messages call the query."""
+        begin, write = (_begin_sqlite, _from_sqlite) if _is_sqlite(self.source) else (_begin_duckdb, _from_duckdb)
+        reason = ""
+        try:
+            self.connection = self.connection or begin(self.source, path.parent)
+            write(self.connection, query, path, called)
+        except InputError:
+            raise
+        except OSError as error:
+            reason = f"the temporary folder cannot be written: {error.strerror or 'an error of the disk'}"
+        except Exception as error:
+            reason = _reason(error, query, self.source)
+        if reason:  # raised here, so that nothing leads to the error with the query in it
+            raise InputError(f"{called} cannot be run ({reason}): check it, and the database.")
+        if not parquet.read_metadata(path).num_rows:
+            raise InputError(f"{called} returns no rows: check its conditions.")
+        return path
 
 
 def _reason(error: Exception, query: str, database: str) -> str:
@@ -144,7 +166,8 @@ def _check_columns(names: list[str], called: object) -> None:
             raise InputError(f"{called} has two columns {name!r}: give each a name of its own with AS.")
 
 
-def _from_duckdb(query: str, database: str, path: Path, called: object) -> None:
+def _begin_duckdb(database: str, folder: Path) -> Any:
+    """A connection inside a transaction. folder: for what does not fit into memory."""
     try:
         import duckdb
     except ImportError:
@@ -156,34 +179,45 @@ def _from_duckdb(query: str, database: str, path: Path, called: object) -> None:
         "autoinstall_known_extensions": False,
         "autoload_known_extensions": False,
         "python_enable_replacements": False,  # a name after FROM is no variable of Python
-        "temp_directory": str(path.parent),
+        "temp_directory": str(folder),
         "memory_limit": MEMORY,
         "threads": min(MOST_THREADS, usable_cores()),
     }
-    with duckdb.connect(config=settings) as connection:
-        connection.execute("SET enable_progress_bar = false")
-        if database:
-            quoted = database.replace("'", "''")
-            connection.execute(f"ATTACH '{quoted}' AS source (READ_ONLY); USE source")
-        statements = connection.extract_statements(query)
-        if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
-            raise InputError(f"{called} {NO_QUERY}")
-        rows = connection.sql(query)
-        _check_columns(rows.columns, called)
-        columns = [
-            f'"{name}"' if READ_TYPES.fullmatch(str(kind)) else f'"{name}"::VARCHAR AS "{name}"'
-            for name, kind in zip(rows.columns, rows.types, strict=True)
-        ]
-        rows.project(", ".join(columns)).write_parquet(str(path))
+    connection = duckdb.connect(config=settings)
+    connection.execute("SET enable_progress_bar = false")
+    if database:
+        quoted = database.replace("'", "''")
+        connection.execute(f"ATTACH '{quoted}' AS source (READ_ONLY); USE source")
+    return connection.begin()
 
 
-def _from_sqlite(query: str, database: str, path: Path, called: object) -> None:
+def _from_duckdb(connection: Any, query: str, path: Path, called: object) -> None:
+    from duckdb import StatementType
+
+    statements = connection.extract_statements(query)
+    if len(statements) != 1 or statements[0].type != StatementType.SELECT:
+        raise InputError(f"{called} {NO_QUERY}")
+    rows = connection.sql(query)
+    _check_columns(rows.columns, called)
+    columns = [
+        f'"{name}"' if READ_TYPES.fullmatch(str(kind)) else f'"{name}"::VARCHAR AS "{name}"'
+        for name, kind in zip(rows.columns, rows.types, strict=True)
+    ]
+    rows.project(", ".join(columns)).write_parquet(str(path))
+
+
+def _begin_sqlite(database: str, _: Path) -> Any:
+    connection = sqlite3.connect(f"{Path(database).absolute().as_uri()}?mode=ro", uri=True)
+    connection.execute("BEGIN")
+    return connection
+
+
+def _from_sqlite(connection: Any, query: str, path: Path, called: object) -> None:
     """Values of SQLite have types of their own: those of a column are known at its end, so it is written twice."""
     if not SQLITE_QUERY.match(query):
         raise InputError(f"{called} {NO_QUERY}")
     typed = path.with_suffix(".typed")
-    with closing(sqlite3.connect(f"{Path(database).absolute().as_uri()}?mode=ro", uri=True)) as connection:
-        cursor = connection.execute(query)
+    with closing(connection.execute(query)) as cursor:
         names = [column[0] for column in cursor.description]
         _check_columns(names, called)
         kinds: list[set[type]] = [set() for _ in names]
