@@ -1,6 +1,7 @@
-"""Which methods and which strategy are taken where none is named."""
+"""Which methods, graph and strategy are taken where none is named."""
 
 RUN_METHOD = "hag-meta"
+RUN_GRAPH = "debian"
 MODEL_METHOD = "anchor"
 REFERENCE_METHOD = "hag-meta"
 ACTIVE_METHODS = ("anchor", "sgc-ridge")

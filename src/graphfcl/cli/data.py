@@ -67,7 +67,7 @@ def check_dataset(source: GraphOptions, seed: Seed = 0) -> Answer:
 
     Exit code 0 if nothing serious was found, 1 if something was, 2 if the graph cannot be read.
     """
-    loaded = source.load()
+    loaded, _ = source.load()
     findings = production.check_graph(loaded, seed=seed)
     serious = sum(finding.serious for finding in findings)
 

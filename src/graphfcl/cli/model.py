@@ -11,7 +11,6 @@ from typing import Annotated, Any
 import typer
 
 import graphfcl.cli.options as opts
-import graphfcl.graph as graphs
 import graphfcl.graph.folder as graph_folders
 import graphfcl.methods as methods
 import graphfcl.production as production
@@ -76,16 +75,11 @@ def fit(
         keep = stack.enter_context(folder.creating(wait, write_cache=False))
         large.refuse_unusable_work()
         checkpoints = folder.fit_checkpoints(resume=resume)
-        loaded: graphs.AnyGraph
-        if source.graph is None:
-            large.refuse_in_memory()
-            loaded = source.load()
-        else:
-            in_folder = graph_folders.is_graph_folder(source.graph)
-            at = _resumed(large, checkpoints) if in_folder else large
-            loaded, _ = at.load_graph(source.graph, source.data_dir, name, stack, model / production.WORK)
-            if in_folder:
-                checkpoints.work = IN_MEMORY if loaded.work is None else str(loaded.work.absolute())
+        in_folder = source.graph is not None and graph_folders.is_graph_folder(source.graph)
+        at = _resumed(large, checkpoints) if in_folder else large
+        loaded, _ = at.load_graph(source, name, stack, model / production.WORK)
+        if in_folder:
+            checkpoints.work = IN_MEMORY if loaded.work is None else str(loaded.work.absolute())
         say_notes(loaded)
         parameters = opts.settings_from_options(settings)
         classifier = production.GraphClassifier(

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Annotated
 
 import graphfcl.cli.options as opts
-import graphfcl.datasets as datasets
 import graphfcl.graph as graphs
 import graphfcl.graph.folder as graph_folders
 import graphfcl.methods as methods
@@ -37,22 +36,19 @@ class FolderOptions(opts.BackendOptions):
     ] = None
 
     def load_graph(
-        self, graph: str, data_dir: Path | None, method: str, stack: ExitStack, work: Path | None = None
+        self, source: opts.GraphOptions, method: str, stack: ExitStack, work: Path | None = None
     ) -> "tuple[graphs.AnyGraph, streams.Protocol | None]":
-        """Load a graph by name or path, with its default rules; a graph folder is opened in memory or on the disk.
+        """Load a graph with its default rules; a graph folder is opened in memory or on the disk.
 
         stack: workers are started once, and end with it. work: the work folder if no other is named.
         """
         find_backend(self.backend)  # refuse an unknown one first
-        if graph_folders.is_graph_folder(graph):
-            return self._open(Path(graph), method, stack, work), None
-        self.refuse_in_memory()
-        return datasets.load_dataset(graph, data_dir=data_dir)
-
-    def refuse_in_memory(self) -> None:
-        """Refuse resources for a graph that is no graph folder."""
+        source.check()
+        if source.graph is not None and graph_folders.is_graph_folder(source.graph):
+            return self._open(Path(source.graph), method, stack, work), None
         if flags := self.used_flags():
             raise InputError(f"{flags[0]} is for graph folders: make one with `data import`, or leave it out.")
+        return source.load()
 
     def _open(self, path: Path, method: str, stack: ExitStack, work: Path | None) -> "graphs.AnyGraph":
         from graphfcl.experiments.graph_folders import graph_of_folder, usual_memory

@@ -13,9 +13,11 @@ import typer
 
 import graphfcl.datasets as datasets
 import graphfcl.graph as graphs
+import graphfcl.stream as streams
 from graphfcl.cli.completion import choices, graph_names, method_names, model_folders
 from graphfcl.errors import InputError
 from graphfcl.graph.tables import DATABASE_VARIABLE, NO_DATABASE, SQL, name_of_tables
+from graphfcl.graph.tables.columns import ReadColumns
 from graphfcl.runtime.devices import best_device, checked_device
 from graphfcl.runtime.tasks import Tasks, find_backend
 from graphfcl.runtime.tasks.submitit_backend import options_from
@@ -86,6 +88,10 @@ class GraphOptions(OptionGroup):
     name: Annotated[str | None, option("Name of an imported graph, or that of --nodes and --edges.")] = None
     data_dir: DataDir = None
 
+    def given(self) -> bool:
+        """Whether a graph is named, by its name or by a table."""
+        return not (self.graph is None and self.nodes is None and self.edges is None)
+
     def check(self, *, renames: bool = False) -> None:
         """Refuse options that do not go together. renames: a graph may have a name besides --graph."""
         if self.graph is not None or (self.nodes is None and self.edges is None):
@@ -111,22 +117,25 @@ class GraphOptions(OptionGroup):
         with graphs.open_tables(*tables, columns, database=self.database, name=self.name) as files:
             yield files
 
-    def dataset(self) -> "tuple[datasets.Dataset, dict[str, str]]":
-        """The dataset of the name or of the tables, and its options."""
+    def dataset(self, columns: ReadColumns | None = None) -> "tuple[datasets.Dataset, dict[str, str]]":
+        """The dataset of the name or of the tables, and its options. columns: as for :func:`find_dataset`."""
         self.check()
         if self.graph is not None:
-            return datasets.find_dataset(self.graph)
+            return datasets.find_dataset(self.graph, columns)
         name = name_of_tables(self.nodes or "", self.edges or "")
-        return datasets.Dataset(self.name or name, "tables of nodes and edges", lambda _, __: self._read(), name), {}
+        made = datasets.Dataset(self.name or name, "tables of nodes and edges", lambda _, __: self._read(columns), name)
+        return made, {}
 
-    def load(self) -> "graphs.Graph":
-        """The graph, in memory."""
-        dataset, options = self.dataset()
-        return dataset.read(self.data_dir, options)
+    def load(self, columns: ReadColumns | None = None) -> "tuple[graphs.Graph, streams.Protocol | None]":
+        """The graph, in memory, with its default rules. columns: as for :func:`find_dataset`."""
+        dataset, options = self.dataset(columns)
+        return dataset.read(self.data_dir, options), dataset.protocol
 
-    def _read(self) -> "graphs.Graph":
+    def _read(self, columns: ReadColumns | None) -> "graphs.Graph":
         with self.source() as tables:
-            return graphs.read_tables(tables)
+            return datasets.graph_of_tables(
+                tables, datasets.option_pairs(self.columns) if self.columns else {}, columns, "--columns"
+            )
 
 
 @dataclass(frozen=True)

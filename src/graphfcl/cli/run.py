@@ -3,7 +3,7 @@
 import types
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from itertools import groupby
 from pathlib import Path
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
@@ -21,7 +21,7 @@ from graphfcl.cli.on_disk import FolderOptions
 from graphfcl.cli.options import option
 from graphfcl.cli.output import Answer, answers, print_table, say, say_notes
 from graphfcl.cli.stream import drawn_or_saved
-from graphfcl.defaults import MODEL_METHOD, RUN_METHOD, STRATEGY
+from graphfcl.defaults import MODEL_METHOD, RUN_GRAPH, RUN_METHOD, STRATEGY
 from graphfcl.errors import InputError, did_you_mean
 
 SWITCHES = {"ignore_unknown_options": True, "allow_extra_args": True}  # --no-NAME depends on the method
@@ -48,6 +48,13 @@ RunStrategy = Annotated[str | None, option("With --track active: name, module:Cl
 
 
 @dataclass(frozen=True)
+class RunGraph(opts.GraphOptions):
+    """The graph of a run."""
+
+    graph: Annotated[str | None, option(f"{opts.GRAPH_HELP[:-1]} (default: {RUN_GRAPH}).", graph_names)] = None
+
+
+@dataclass(frozen=True)
 class RunOptions:
     """Where a run computes and writes."""
 
@@ -55,14 +62,13 @@ class RunOptions:
     out: Annotated[Path | None, option("Folder for results (default: a new folder in runs/).")] = None
     encoders: Annotated[Path | None, option("Folder for pre-trained encoders (default: next to the results).")] = None
     resume: Annotated[bool, option("Continue from the checkpoint in the folder.", flag="--resume")] = False
-    data_dir: opts.DataDir = None
 
 
 @answers
 def run_method(
     context: typer.Context,
     *,
-    graph: Annotated[str, option(opts.GRAPH_HELP, graph_names)] = "debian",
+    source: RunGraph,
     method: RunMethod = RUN_METHOD,
     strategy: RunStrategy = None,
     seed: opts.Seed = 0,
@@ -82,7 +88,8 @@ def run_method(
     chosen = opts.settings_from_options(settings)
     chosen |= switched_off(context.args, declared, named.name, named.settings_with({}))
     with ExitStack() as stack:
-        loaded, default = large.load_graph(graph, options.data_dir, named.name, stack)
+        given = source if source.given() else replace(source, graph=RUN_GRAPH)
+        loaded, default = large.load_graph(given, named.name, stack)
         say_notes(loaded)
         stream = drawn_or_saved(loaded, default, seed, rules, stream_file, "--stream")
         on = opts.usable_device(stream.graph.device_for(opts.requested_device(options.device)))

@@ -4,11 +4,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
-import graphfcl.datasets as datasets
 import graphfcl.graph as graphs
 import graphfcl.graph.folder as graph_folders
 import graphfcl.stream as streams
-from graphfcl.cli.options import DataDir, Graph, Seed, StreamOptions, needed_graph, option, refuse_file
+from graphfcl.cli.options import GraphOptions, Seed, StreamOptions, option, refuse_file
 from graphfcl.cli.output import Answer, answers, print_table, say, say_notes
 from graphfcl.defaults import MODEL_METHOD
 from graphfcl.errors import InputError
@@ -23,7 +22,7 @@ SAVERS: dict[str, Callable[["streams.Stream", Path], None]] = {  # ending of the
 @answers
 def show_stream(
     *,
-    graph: Graph = None,
+    source: GraphOptions,
     seed: Seed = 0,
     rules: StreamOptions,
     out: Annotated[
@@ -31,22 +30,23 @@ def show_stream(
     ] = None,
     saved: Annotated[Path | None, option("Show a saved stream (.json) instead of drawing one.", flag="--from")] = None,
     verify: Annotated[bool, option("Check against the benchmark's streams (default: all).", flag="--verify")] = False,
-    data_dir: DataDir = None,
 ) -> Answer:
     """Split a graph into sessions, print the schedule, and optionally save it."""
     if verify and (out or seed or rules.used_flags()):
         raise InputError("--verify checks the benchmark's own seeds and rules: leave the other options out.")
+    if verify and (tables := [flag for flag in source.used_flags() if flag not in ("--graph", "--data-dir")]):
+        raise InputError(f"--verify checks graphs of the benchmark by name: leave {tables[0]} out.")
     if verify and saved is None:
-        return _verify([graph] if graph else None, data_dir)
-    name = needed_graph(graph)
+        return _verify([source.graph] if source.graph else None, source.data_dir)
+    source.check()
     refuse_file(out, "--out", is_folder=False)
     if out is not None and out.suffix.lower() not in SAVERS:
         raise InputError(f"--out is {str(out)!r}; its name must end in .json or .npz.")
-    loaded, default = _graph_of(name, data_dir)
+    loaded, default = _graph_of(source)
     say_notes(loaded)
     stream = drawn_or_saved(loaded, default, seed, rules, saved, "--from")
     if verify:
-        return _verify_saved(stream, name)
+        return _verify_saved(stream, source.graph or "")
     if out is not None:
         SAVERS[out.suffix.lower()](stream, out)
 
@@ -74,14 +74,14 @@ def drawn_or_saved(
     return streams.load_stream(saved, graph)
 
 
-def _graph_of(name: str, data_dir: Path | None) -> "tuple[graphs.AnyGraph, streams.Protocol | None]":
-    """A graph by name or path, with its default rules."""
-    if not graph_folders.is_graph_folder(name):
-        return datasets.load_dataset(name, data_dir=data_dir)
+def _graph_of(source: GraphOptions) -> "tuple[graphs.AnyGraph, streams.Protocol | None]":
+    """A graph with its default rules."""
+    if source.graph is None or not graph_folders.is_graph_folder(source.graph):
+        return source.load()
     from graphfcl.experiments.graph_folders import graph_of_folder, usual_memory
 
     # Nothing is computed, so nothing is written into the work folder.
-    return graph_of_folder(name, MODEL_METHOD, Resources(Path("work"), usual_memory())), None
+    return graph_of_folder(source.graph, MODEL_METHOD, Resources(Path("work"), usual_memory())), None
 
 
 def _verify(names: list[str] | None, data_dir: Path | None) -> Answer:

@@ -2,17 +2,17 @@
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import graphfcl.active as active
-import graphfcl.datasets as datasets
 import graphfcl.methods as methods
 import graphfcl.production as production
 from graphfcl.cli.changes import ChangeOptions, NewClassOptions
 from graphfcl.cli.completion import graph_names, model_folders
 from graphfcl.cli.on_disk import ComputeOptions, FolderOptions, compute_scores, import_method
-from graphfcl.cli.options import STRATEGIES, DataDir, Device, OwnMethod, Seed, option, requested_device
+from graphfcl.cli.options import STRATEGIES, Device, GraphOptions, OwnMethod, Seed, option, requested_device
 from graphfcl.cli.output import Answer, answers, print_table, say, say_notes
 from graphfcl.errors import InputError, counted
 
@@ -28,12 +28,19 @@ WHAT_TO_DO_WITH_ISSUES = (
 GROUP_NUMBER = re.compile(r"[1-9][0-9]{0,8}")
 
 
-@answers
-def suggest(
-    model: Annotated[Path | None, option("Model folder.", model_folders)] = None,
+@dataclass(frozen=True)
+class SuggestGraph(GraphOptions):
+    """A graph without a model, or the new place of that of a model."""
+
     graph: Annotated[
         str | None, option("Graph without a model; with --model: new place of its graph folder.", graph_names)
-    ] = None,
+    ] = None
+
+
+@answers
+def suggest(
+    source: SuggestGraph,
+    model: Annotated[Path | None, option("Model folder.", model_folders)] = None,
     budget: Annotated[int, option("Maximum number of nodes to suggest.", min=1)] = 20,
     strategy: Annotated[
         str, option("Strategy: auto, typical, uncertain, unknown, random, or your own as module:Class.", STRATEGIES)
@@ -42,29 +49,28 @@ def suggest(
     seed: Seed = 0,
     method: OwnMethod = None,
     device: Device = "auto",
-    data_dir: DataDir = None,
     *,
     resources: FolderOptions,
 ) -> Answer:
     """Suggest nodes to label next, with reasons; fill in the column class and pass the file to `graphfcl learn`."""
     of_models = [*resources.used_flags(), *["--method"] * (method is not None), *["--device"] * (device != "auto")]
-    if model is None and graph is None:
+    if model is None and not source.given():
         raise InputError(ONE_OF_TWO)
     if model is None and of_models:
-        raise InputError(f"--graph has no use for {of_models[0]}: leave it out.")
-    if model is not None and data_dir is not None:
-        raise InputError("--model has no use for --data-dir: leave it out.")
+        raise InputError(f"{source.used_flags()[0]} has no use for {of_models[0]}: leave it out.")
+    if model is not None and (of_graphs := [flag for flag in source.used_flags() if flag != "--graph"]):
+        raise InputError(f"--model has no use for {of_graphs[0]}: leave it out.")
     production.refuse_unwritable(out, "suggestions")
     name = active.strategy_from(strategy).name
     if model is None:
-        loaded, _ = datasets.load_dataset(graph or "", data_dir=data_dir)
+        loaded, _ = source.load()
         say_notes(loaded)
         suggestions = production.suggest_for_graph(loaded, budget, strategy=name, seed=seed)
     else:
         import_method(method, model)
-        use = resources.use(None if graph is None else Path(graph))
+        use = resources.use(None if source.graph is None else Path(source.graph))
         classifier = compute_scores(production.ModelFolder(model, use).load(device=requested_device(device)))
-        if graph is not None and not classifier.has_graph_folder:
+        if source.graph is not None and not classifier.has_graph_folder:
             raise InputError(ONE_OF_TWO)
         suggestions = classifier.suggest(budget, strategy=name, seed=seed)
     if out is not None:

@@ -3,13 +3,12 @@
 import warnings
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import graphfcl.cli.options as opts
-import graphfcl.datasets as datasets
 import graphfcl.graph as graphs
 import graphfcl.graph.folder as graph_folders
 import graphfcl.methods as methods
@@ -226,29 +225,35 @@ def _print_card(card: "production.ModelCard", model: Path) -> None:
     say_sentence(card.info.verdict)
 
 
+@dataclass(frozen=True)
+class RefitGraph(opts.GraphOptions):
+    """A graph that takes the place of the model's."""
+
+    graph: Annotated[
+        str | None, option("Use this graph, with the same node ids (default: the model's graph).", graph_names)
+    ] = None
+
+
 @answers
 def refit(
     model: opts.Model,
-    graph: Annotated[
-        str | None, option("Use this graph, with the same node ids (default: the model's graph).", graph_names)
-    ] = None,
+    source: RefitGraph,
     anyway: Annotated[bool, option("Replace the model even if the new one is not better.", flag="--anyway")] = False,
     method: opts.OwnMethod = None,
     device: opts.Device = "auto",
     wait: opts.Wait = 60.0,
     dry_run: opts.DryRun = False,
-    data_dir: opts.DataDir = None,
 ) -> Answer:
     """Train again on the current graph and labels; keep the new model if it is better on held-out nodes."""
     import_method(method, model)
     folder = production.ModelFolder(model)
     before = folder.current()
     loaded: graphs.AnyGraph | None = None
-    if graph is not None and graph_folders.is_graph_folder(graph) and folder.load().has_graph_folder:
-        loaded = production.graph_at(Path(graph))
-    elif graph is not None:
-        columns = folder.load().configuration.columns
-        loaded = datasets.load_dataset(graph, data_dir=data_dir, columns=columns)[0]
+    if source.graph and graph_folders.is_graph_folder(source.graph) and folder.load().has_graph_folder:
+        source.check()
+        loaded = production.graph_at(Path(source.graph))
+    elif source.used_flags():
+        loaded, _ = source.load(folder.load().configuration.columns)
         say_notes(loaded)
     device, results, effect = opts.usable_device(device), [], None
     with methods.ProgressBars() as bars:

@@ -4,7 +4,9 @@ from graphfcl.datasets.dataset import DATA_VARIABLE as DATA_VARIABLE, Dataset as
 from graphfcl.datasets.finding import (
     columns_from as columns_from,
     find_dataset as find_dataset,
+    graph_of_tables as graph_of_tables,
     load_dataset as load_dataset,
+    option_pairs as option_pairs,
     split_options as split_options,
 )
 from graphfcl.datasets.registry import (

@@ -1,6 +1,8 @@
 """From a name or a path to its dataset and graph."""
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from graphfcl.datasets.dataset import Dataset, settings_from
 from graphfcl.datasets.registry import REGISTRY
@@ -11,6 +13,9 @@ from graphfcl.graph.folder import GraphFolder, is_graph_folder
 from graphfcl.graph.tables import SQL, is_table_folder
 from graphfcl.graph.tables.columns import ReadColumns
 from graphfcl.stream import Protocol
+
+if TYPE_CHECKING:
+    from graphfcl.graph import TableFiles
 
 
 def find_dataset(name: str | Path, columns: ReadColumns | None = None) -> tuple[Dataset, dict[str, str]]:
@@ -93,15 +98,21 @@ def _of_folder(path: Path) -> Graph:
     return graph
 
 
-def _of_tables(path: Path, options: dict[str, str], columns: ReadColumns | None) -> Graph:
+def graph_of_tables(
+    source: "Path | TableFiles", options: Mapping[str, str], columns: ReadColumns | None, where: str
+) -> Graph:
+    """A graph from tables. options: fields of :class:`TableColumns` as texts. where: they are given, for messages.
+
+    columns: of tables that were read before; these are read alike where the options say nothing else.
+    """
     from graphfcl.graph import read_tables  # imports pyarrow
     from graphfcl.graph.tables.table import TableFiles
 
-    given, usual = settings_from(TableColumns, options, str(path)), TableColumns()
+    given, usual = settings_from(TableColumns, options, where), TableColumns()
     if columns is not None:
-        nodes, edges = TableFiles.of(path).open(columns.notation)
+        nodes, edges = TableFiles.of(source).open(columns.notation)
         usual = columns.requested(nodes.columns, edges.columns)
-    return read_tables(path, usual.with_options({option: getattr(given, option) for option in options}))
+    return read_tables(source, usual.with_options({option: getattr(given, option) for option in options}))
 
 
 def _of_path(path: Path, columns: ReadColumns | None) -> Dataset:
@@ -113,7 +124,7 @@ def _of_path(path: Path, columns: ReadColumns | None) -> Dataset:
     return Dataset(
         path.resolve().name,
         "a folder of tables",
-        lambda _, options: _of_tables(path, options, columns),
+        lambda _, options: graph_of_tables(path, options, columns, str(path)),
         str(path),
         options=tuple(TableColumns.__dataclass_fields__),
     )

@@ -1,5 +1,6 @@
 """Tables from queries of SQLite, DuckDB and files, in Python and on the command line."""
 
+import json
 import sqlite3
 import subprocess
 import sys
@@ -462,3 +463,30 @@ print(peak() - before)
     command = [sys.executable, "-c", code, str(tmp_path / "large.db"), str(tmp_path)]
     grown = int(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
     assert grown < 60  # MB; the rows are 80
+
+
+def test_streams_runs_and_suggestions_take_queries(places: Path, tmp_path: Path) -> None:
+    shop = [*queried(places / "shop.db"), "--columns", COLUMNS, "--name", "shop"]
+    whole = ["--graph", f"{places / 'tables'}:{COLUMNS}"]
+    rules = ["--base", "1", "--pseudo-novel", "1", "--shot", "3", "--way", "1"]
+    shown = [json.loads(succeeded("stream", *source, *rules, "--json")) for source in (shop, whole)]
+    assert [each.pop("graph") for each in shown] == ["shop", "tables"]
+    assert shown[0] == shown[1]
+    out = ["--method", "sgc-ridge", "--device", "cpu", "--out"]
+    succeeded("run", *shop, *rules, *out, tmp_path / "one")
+    succeeded("run", *whole, *rules, *out, tmp_path / "two")
+    results = [json.loads((tmp_path / each / "result.json").read_text()) for each in ("one", "two")]
+    assert results[0]["dataset"] == "shop"
+    assert results[0]["matrix"] == results[1]["matrix"]
+    suggested = [succeeded("suggest", *source, "--budget", 3, "--json") for source in (shop, whole)]
+    assert suggested[0] == suggested[1]
+    succeeded("fit", *whole, "--method", "sgc-ridge", "--model", tmp_path / "model")
+    succeeded("refit", *shop, "--anyway", "--model", tmp_path / "model")
+    assert "refit" in succeeded("history", "--model", tmp_path / "model")
+    for words, said in (
+        (["stream", "--nodes", "n.csv"], "give --nodes and --edges"),
+        (["run", "--graph", "debian", *shop], "--graph and --nodes do not go together"),
+        (["stream", "--verify", *shop], "--verify checks graphs of the benchmark by name: leave --nodes out"),
+        (["suggest", "--model", "m", *shop], "--model has no use for --nodes"),
+    ):
+        assert_one_sentence(graphfcl_inside(*words), said)
