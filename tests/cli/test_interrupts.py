@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from graphfcl import ModelFolder
 from graphfcl.cli import how_to_go_on
 
 GRAPH = "synthetic:nodes=600,edges=2400,classes=10,features=200,signal=0.3"
@@ -78,12 +79,33 @@ def stopped_fit(
     assert "Traceback" not in err
     last = err.rstrip().splitlines()[-1]
     assert last.startswith("stopped: go on where it was with `graphfcl fit ")
+    assert not ModelFolder(model).exists(), "a model is whole or not there"
     return words, shlex.split(last.partition("`")[2].partition("`")[0])[1:]
 
 
 def test_a_fit_that_was_stopped_names_the_command_that_goes_on(stopped_fit: tuple[list[str], list[str]]) -> None:
     words, again = stopped_fit
     assert again == [*words, "--resume"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)
+def test_a_run_that_was_stopped_says_how_to_go_on(tmp_path: Path, number: signal.Signals) -> None:
+    words = ["run", "--graph", GRAPH, "--out", str(tmp_path / "run"), "--method", "proto-gcn", "--device", "cpu"]
+    words += ["--set", "pretraining.epochs=100000", "--set", "pretraining.patience=100000"]
+    with started(words) as process:
+        deadline = time.monotonic() + 100
+        while not any((tmp_path / "run").glob("*")):  # it has begun
+            assert time.monotonic() < deadline
+            assert process.poll() is None, process.communicate()
+            time.sleep(0.05)
+        time.sleep(1)
+        os.kill(process.pid, number)
+        _, err = process.communicate(timeout=100)
+    assert process.returncode == 128 + number, err
+    assert "Traceback" not in err
+    said = f"stopped: go on where it was with `{shlex.join(['graphfcl', *words, '--resume'])}`."
+    assert err.rstrip().splitlines()[-1] == said
+    assert not (tmp_path / "run" / "result.json").exists()
 
 
 GRID = f"""

@@ -2,9 +2,12 @@
 
 import errno
 import json
+import os
 import shutil
 import sqlite3
-from collections.abc import Callable
+import stat
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -69,8 +72,7 @@ def damage(here: Path) -> None:
 
 def newer(here: Path) -> None:
     """The version as a later release would write it."""
-    (path,) = (here / "m").glob("*.db") or (here / "m").glob("*.sqlite")
-    with sqlite3.connect(path) as database:
+    with closing(sqlite3.connect(here / "m" / "model.sqlite")) as database:
         database.execute("PRAGMA user_version = 99")
 
 
@@ -145,6 +147,11 @@ MISTAKES: dict[str, tuple[Callable[[Path], object], tuple[str, ...], tuple[str, 
     "a model that exists": (nothing, ("fit", "--graph", "shop", "--model", "m"), ("holds a model already",)),
     "a model that is missing": (nothing, ("learn", "--model", "mm", "shop/nodes.csv"), ("mm", "holds no model")),
     "a damaged model": (damage, ("learn", "--model", "m", "shop/nodes.csv"), ("m", "damaged")),
+    "a model of a later release": (
+        newer,
+        ("learn", "--model", "m", "shop/nodes.csv"),
+        ("m", "format 99", "use the graphfcl that wrote it"),
+    ),
     "an output where none can be": (nothing, ("predict", "--model", "m", "--out", "shop/nodes.csv/x.csv"), ("x.csv",)),
     # what is learned
     "a misspelt class": (
@@ -236,6 +243,50 @@ def test_a_full_disk(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert done.code == 2, done
     assert "No space left on device" in done.err
     assert len(done.err.strip().splitlines()) == 1
+
+
+@contextmanager
+def without_rights(folder: Path) -> Iterator[None]:
+    """Meanwhile nobody may write into a folder, and the process is nobody if it is root, whom rights do not bind."""
+    for place in (folder, *folder.rglob("*")):
+        place.chmod(0o555 if place.is_dir() else 0o444)
+    for parent in folder.parents:
+        if stat.S_IMODE(parent.stat().st_mode) & 0o055 != 0o055:
+            parent.chmod(stat.S_IMODE(parent.stat().st_mode) | 0o055)
+    is_root, nobody = os.getuid() == 0, 65534
+    if is_root:
+        os.setresuid(nobody, nobody, 0)
+    try:
+        yield
+    finally:
+        if is_root:
+            os.setresuid(0, 0, 0)
+        folder.chmod(0o755)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("learn", "--model", "m", "s.csv"),
+        ("predict", "--model", "m", "--out", "m/answers.csv"),
+        (*FIT[:-2], "m/new", "--graph", "shop"),
+    ],
+    ids=lambda command: command[0],
+)
+def test_no_rights(here: Path, command: tuple[str, ...]) -> None:
+    (here / "s.csv").write_text("id,label\np8,hats\n")
+    twin = shutil.copytree(here, here / "twin")
+    with pytest.MonkeyPatch.context() as patch:  # with rights it works; and what it imports is imported
+        patch.chdir(twin)
+        assert graphfcl_inside(*command).code == 0
+    before = {path: path.read_bytes() for path in (here / "m").rglob("*") if path.is_file()}
+    with without_rights(here / "m"):
+        done = graphfcl_inside(*command)
+    assert done.code == 2, done
+    errors = [line for line in done.err.strip().splitlines() if not line.startswith("note: ")]
+    assert len(errors) == 1, done.err
+    assert "cannot be written" in errors[0]
+    assert {path: path.read_bytes() for path in (here / "m").rglob("*") if path.is_file()} == before
 
 
 def test_two_commands_at_once(here: Path) -> None:
