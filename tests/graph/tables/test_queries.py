@@ -133,7 +133,7 @@ def test_no_edge_leads_to_a_node_that_was_written_meanwhile(
 
     def write(*rows: int) -> None:
         with closing(sqlite3.connect(path) if kind == "sqlite" else duckdb.connect(str(path))) as shop:
-            for row in rows or (int(shop.execute("SELECT max(id) + 1 FROM nodes").fetchone()[0]),):
+            for row in rows or (int(shop.execute("SELECT max(id) + 1 FROM nodes").fetchall()[0][0]),):
                 shop.execute("INSERT INTO nodes VALUES (?, ?)", (row, f"{row % 2}"))
                 shop.execute("INSERT INTO edges VALUES (?, ?)", (row, max(0, row - 1)))
             shop.commit()
