@@ -112,6 +112,11 @@ class GraphOptions(OptionGroup):
         if self.graph is not None:
             yield self.graph
             return
+        with self._tables() as files:
+            yield files
+
+    @contextmanager
+    def _tables(self) -> "Iterator[graphs.TableFiles]":
         columns = datasets.columns_from(self.columns)
         tables = self.nodes or "", self.edges or ""
         with graphs.open_tables(*tables, columns, database=self.database, name=self.name) as files:
@@ -132,10 +137,9 @@ class GraphOptions(OptionGroup):
         return dataset.read(self.data_dir, options), dataset.protocol
 
     def _read(self, columns: ReadColumns | None) -> "graphs.Graph":
-        with self.source() as tables:
-            return datasets.graph_of_tables(
-                tables, datasets.option_pairs(self.columns) if self.columns else {}, columns, "--columns"
-            )
+        options = datasets.option_pairs(self.columns) if self.columns else {}
+        with self._tables() as tables:
+            return datasets.graph_of_tables(tables, options, columns, "--columns")
 
 
 @dataclass(frozen=True)

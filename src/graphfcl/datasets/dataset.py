@@ -1,7 +1,7 @@
 """What a dataset is, and the small things all of them need."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, TypeVar, get_type_hints
@@ -66,7 +66,7 @@ def data_folder(data_dir: str | Path | None) -> Path | None:
     return folder
 
 
-def settings_from(kind: type[Settings], options: dict[str, str], where: str) -> Settings:
+def settings_from(kind: type[Settings], options: Mapping[str, str], where: str) -> Settings:
     """A settings dataclass from ``key=value`` options, each turned into the type of its field."""
     names = [item.name for item in fields(kind)]  # type: ignore[arg-type]
     hints = get_type_hints(kind)
