@@ -22,7 +22,14 @@ from graphfcl.service.app import make_app
 from tests.cli.verbs import COMMANDS
 
 SURFACE = Path(__file__).parent / "surface.txt"
-PUBLIC = ("graphfcl", "graphfcl.testing", "graphfcl.metrics", "graphfcl.experiments", "graphfcl.runtime.tasks")
+PUBLIC = (
+    "graphfcl",
+    "graphfcl.testing",
+    "graphfcl.metrics",
+    "graphfcl.experiments",
+    "graphfcl.runtime.tasks",
+    "graphfcl.client",
+)
 STARS: dict[Any, str] = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
 
 
@@ -100,7 +107,8 @@ def _paths() -> Iterator[str]:
         model.save(Path(folder) / "model")
         model.wait()
         paths = make_app(Path(folder) / "model").openapi()["paths"]
-    yield from sorted(f"{path} {' '.join(sorted(methods))}" for path, methods in paths.items())
+    for path, methods in sorted(paths.items()):
+        yield from (f"{path} {method} {route['operationId']}" for method, route in sorted(methods.items()))
 
 
 def _settings() -> Iterator[str]:

@@ -17,6 +17,7 @@ from graphfcl.methods.settings import settings_rows
 ROOT = Path(graphfcl.__file__).parent
 LAYERS = [
     {"errors", "version", "defaults"},
+    {"client"},
     {"runtime"},
     {"graph"},
     {"stream", "metrics"},

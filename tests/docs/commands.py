@@ -31,10 +31,8 @@ class Shell:
 
     def run(self, line: str) -> Result:
         """One line of a shell."""
-        for text, meant in self.known.items():
-            line = line.replace(text, meant)
         out, err = "", ""
-        for command in line.split(" && "):
+        for command in self.with_known(line).split(" && "):
             words = shlex.split(command, comments=True)
             if not words:
                 continue
@@ -43,6 +41,12 @@ class Shell:
             if done.code:
                 return Result(done.code, out, err)
         return Result(0, out, err)
+
+    def with_known(self, text: str) -> str:
+        """A text with the address and token of the server that was started in place of those of the page."""
+        for shown, meant in self.known.items():
+            text = text.replace(shown, meant)
+        return text
 
     def _graphfcl(self, words: list[str]) -> Result:
         verb, added = words[0] if words else "", self.added(words)

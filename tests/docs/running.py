@@ -67,7 +67,7 @@ class Runner:
         shown = bool(block.values("output"))
         with nullcontext() if shown or block.values("real") else small_world():
             if block.runs == "python":
-                self._python(block, text)
+                self._python(block, self.shell.with_known(text))
             elif block.runs == "console":
                 self._console(block, text, shown)
             elif block.runs == "bash":

@@ -123,3 +123,10 @@ class Servers:
         assert self._driver.stdin is not None
         self._driver.stdin.close()
         self._driver.wait(10)
+
+
+def free_port() -> int:
+    """A port that nothing listens on."""
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        return unused.getsockname()[1]

@@ -3,24 +3,9 @@
 import re
 from pathlib import Path
 
-import pytest
-
-from tests.service.servers import TOKEN, Client
+from tests.service.servers import Client
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "service.md").read_text()
-
-
-def test_the_client_of_the_page(server: Client, free: list[str]) -> None:
-    blocks = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
-    assert len(blocks) == 1
-    assert len([line for line in blocks[0].splitlines() if line.strip()]) <= 22
-    names: dict[str, type] = {}
-    exec(blocks[0], names)
-    client = names["Client"](f"http://127.0.0.1:{server.port}", TOKEN)
-    assert client.teach("new", free[:2])["version"] == 2
-    assert client.ask("GET", f"/v1/nodes/{free[0]}")["label"] == "new"
-    with pytest.raises(RuntimeError, match="is not in the graph"):
-        client.teach("new", ["nobody"])
 
 
 def test_errors_and_the_token_are_described(shared: Client) -> None:

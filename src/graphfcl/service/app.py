@@ -6,10 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from fastapi import Depends, FastAPI, Response
+from fastapi.responses import PlainTextResponse
 from fastapi.security import HTTPBearer
 from pydantic import BaseModel
 from starlette.middleware import Middleware
 
+import graphfcl.client.answers as answers
 from graphfcl.errors import InputError
 from graphfcl.production.graph.place import FolderUse
 from graphfcl.service.background import Background
@@ -89,6 +91,7 @@ def make_app(
         redoc_url=None,
         redirect_slashes=False,
         lifespan=life,
+        generate_unique_id_function=lambda route: route.name,  # the names of the functions are operation ids
         responses=PROBLEMS,
         middleware=[Middleware(Guard, rules=rules, limits=limits, metrics=metrics)],
     )
@@ -104,28 +107,28 @@ def make_app(
 
 
 def _health_routes(app: FastAPI, service: Service, reading: list[Any]) -> None:
-    @app.get("/healthz", tags=["health"])
-    async def healthz() -> Response:
+    @app.get("/healthz", tags=["health"], response_model=answers.Health)
+    async def get_health() -> Response:
         """Whether the process answers."""
         return answered({"status": "ok"}, service.writer.current.version)
 
-    @app.get("/readyz", tags=["health"])
-    async def readyz() -> Response:
+    @app.get("/readyz", tags=["health"], response_model=answers.Health)
+    async def get_readiness() -> Response:
         """Whether the folder is whole; while it is not, reads go on from the last version that was."""
         return service.ready({"status": "ready"})
 
-    @app.get("/v2/health/live", tags=["kserve"])
-    async def live() -> Response:
+    @app.get("/v2/health/live", tags=["kserve"], response_model=answers.Live)
+    async def get_server_liveness() -> Response:
         """Whether the process answers."""
         return answered({"live": True}, service.writer.current.version)
 
-    @app.get("/v2/health/ready", tags=["kserve"])
-    async def ready() -> Response:
+    @app.get("/v2/health/ready", tags=["kserve"], response_model=answers.Ready)
+    async def get_server_readiness() -> Response:
         """Whether the folder is whole."""
         return service.ready({"ready": True})
 
-    @app.get("/metrics", tags=["health"], dependencies=reading)
-    async def metrics() -> Response:
+    @app.get("/metrics", tags=["health"], dependencies=reading, response_class=PlainTextResponse)
+    async def get_metrics() -> Response:
         """Metrics for Prometheus."""
         snapshot = service.writer.current
         gauges = {

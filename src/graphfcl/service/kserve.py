@@ -5,6 +5,7 @@ from typing import Any
 from fastapi import APIRouter, Response
 from pydantic import BaseModel, Field
 
+import graphfcl.client.answers as answers
 from graphfcl.errors import quoted
 from graphfcl.service.bodies import Id
 from graphfcl.service.cards import prediction_columns
@@ -39,14 +40,14 @@ def kserve_routes(service: Service, model_name: str) -> APIRouter:
         if sent_text(name) != model_name:
             raise Problem(404, f"there is no model {quoted(sent_text(name))}: this service has {quoted(model_name)}.")
 
-    @routes.get("/models/{name}/ready")
-    async def model_ready(name: str) -> Response:
+    @routes.get("/models/{name}/ready", response_model=answers.Ready)
+    async def get_model_readiness(name: str) -> Response:
         """Whether the model is ready: the same as the folder."""
         check(name)
         return service.ready({"ready": True})
 
-    @routes.get("/models/{name}")
-    async def metadata(name: str) -> Response:
+    @routes.get("/models/{name}", response_model=answers.ModelDescription)
+    async def describe_model(name: str) -> Response:
         """Inputs and outputs of the model."""
         check(name)
         version = service.writer.current.version
@@ -54,7 +55,7 @@ def kserve_routes(service: Service, model_name: str) -> APIRouter:
         facts = {"name": model_name, "versions": [str(version)], "platform": "graphfcl", "inputs": [INPUT]}
         return answered({**facts, "outputs": outputs}, version)
 
-    @routes.post("/models/{name}/infer")
+    @routes.post("/models/{name}/infer", response_model=answers.InferenceAnswer)
     def infer(name: str, body: Inference) -> Response:
         """Predict the classes of many nodes."""
         check(name)

@@ -5,17 +5,21 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Response
 
+import graphfcl.client.answers as answers
 import graphfcl.service.cards as cards
 from graphfcl.active import find_strategy
 from graphfcl.errors import quoted
+from graphfcl.graph.ids import CLASS_NAME
 from graphfcl.service.background import Question
 from graphfcl.service.bodies import Ids
+from graphfcl.service.listed_labels import label_page
 from graphfcl.service.problems import Problem
 from graphfcl.service.queue import queue_cards, queue_order, queued_rows, simple_order
 from graphfcl.service.service import Service, answered, refuse_many, require_rows, sent_text
 from graphfcl.service.snapshots import Snapshot
 
 Limit = Annotated[int, Query(ge=1)]
+Cursor = Annotated[str | None, Query(description="``next_cursor`` of the page before; the first page without it.")]
 LISTED = 20
 
 
@@ -24,13 +28,14 @@ def read_routes(service: Service) -> APIRouter:
     routes = APIRouter(prefix="/v1", tags=["ask"])
     _model_routes(routes, service)
     _node_routes(routes, service)
+    _label_routes(routes, service)
     _label_next_routes(routes, service)
     return routes
 
 
 def _model_routes(routes: APIRouter, service: Service) -> None:
-    @routes.get("/model")
-    async def model() -> Response:
+    @routes.get("/model", response_model=answers.Model)
+    async def get_model() -> Response:
         """What is served, and at which version."""
         snapshot = service.writer.current
         graph, trouble = snapshot.graph, service.writer.trouble
@@ -48,15 +53,15 @@ def _model_routes(routes: APIRouter, service: Service) -> None:
             snapshot.version,
         )
 
-    @routes.get("/classes")
-    def classes() -> Response:
+    @routes.get("/classes", response_model=answers.Classes)
+    def list_classes() -> Response:
         """All classes: labels, recall before and after the last change, and what it would gain from more labels."""
         snapshot = service.writer.current
         listed, say = cards.class_cards(snapshot)
         return answered({"classes": listed, "say": say}, snapshot.version)
 
-    @routes.get("/classes/{name}")
-    def one_class(name: str) -> Response:
+    @routes.get("/classes/{name}", response_model=answers.OneClass)
+    def get_class(name: str) -> Response:
         """One class."""
         snapshot, wanted = service.writer.current, sent_text(name)
         for card in cards.class_cards(snapshot)[0]:
@@ -64,8 +69,8 @@ def _model_routes(routes: APIRouter, service: Service) -> None:
                 return answered(card, snapshot.version)
         raise Problem(404, f"the model knows no class {quoted(wanted)}: /v1/classes lists them.")
 
-    @routes.get("/versions")
-    def versions(limit: Limit = 100, before: int | None = None) -> Response:
+    @routes.get("/versions", response_model=answers.Versions)
+    def list_versions(limit: Limit = 100, before: int | None = None) -> Response:
         """What each version changed, the newest first. before: only versions below this one."""
         refuse_many(limit, service.limits.versions, "versions")
         snapshot = service.writer.current
@@ -75,8 +80,8 @@ def _model_routes(routes: APIRouter, service: Service) -> None:
 
 
 def _node_routes(routes: APIRouter, service: Service) -> None:
-    @routes.get("/nodes")
-    def nodes(q: Annotated[str, Query(max_length=1000)] = "", limit: Limit = LISTED) -> Response:
+    @routes.get("/nodes", response_model=answers.Nodes)
+    def list_nodes(q: Annotated[str, Query(max_length=1000)] = "", limit: Limit = LISTED) -> Response:
         """Nodes whose id equals, starts with or contains a text."""
         refuse_many(limit, service.limits.nodes, "nodes")
         snapshot = service.writer.current
@@ -84,37 +89,37 @@ def _node_routes(routes: APIRouter, service: Service) -> None:
         rows = snapshot.graph.rows_of_ids(ids).tolist()
         return answered({"nodes": [cards.short_card(snapshot, row) for row in rows]}, snapshot.version)
 
-    @routes.get("/nodes/{node}")
-    async def node(node: str) -> Response:
+    @routes.get("/nodes/{node}", response_model=answers.Node)
+    async def get_node(node: str) -> Response:
         """One node: its label, the model's prediction, its features."""
         snapshot = service.writer.current
         (row,) = require_rows(snapshot, [sent_text(node)])
         return answered(cards.node_card(snapshot, row), snapshot.version)
 
-    @routes.get("/nodes/{node}/neighbours")
-    def neighbours(node: str, limit: Limit = 150) -> Response:
+    @routes.get("/nodes/{node}/neighbours", response_model=answers.Neighbours)
+    def get_neighbours(node: str, limit: Limit = 150) -> Response:
         """The nodes around a node, with positions to draw them at."""
         refuse_many(limit, service.limits.nodes, "nodes")
         snapshot = service.writer.current
         (row,) = require_rows(snapshot, [sent_text(node)])
         return answered(cards.neighbours_card(snapshot, row, limit), snapshot.version)
 
-    @routes.get("/nodes/{node}/explanation")
-    def explanation(node: str) -> Response:
+    @routes.get("/nodes/{node}/explanation", response_model=answers.Explanation)
+    def explain_node(node: str) -> Response:
         """Why a node gets its class."""
         snapshot = service.writer.current
         (row,) = require_rows(snapshot, [sent_text(node)])
         return answered(cards.explanation_card(snapshot, row), snapshot.version)
 
-    @routes.post("/predictions")
-    def predictions(body: Ids) -> Response:
+    @routes.post("/predictions", response_model=answers.Predictions)
+    def predict(body: Ids) -> Response:
         """The classes of many nodes, in columns."""
         refuse_many(len(body.ids), service.limits.ids, "ids")
         snapshot = service.writer.current
         require_rows(snapshot, body.ids)
         return answered(cards.prediction_columns(snapshot, body.ids), snapshot.version)
 
-    @routes.post("/spread")
+    @routes.post("/spread", response_model=answers.Spread)
     def measure_spread(body: Ids) -> Response:
         """Whether some nodes are diverse enough to teach a class from."""
         refuse_many(len(body.ids), service.limits.ids, "ids")
@@ -125,9 +130,24 @@ def _node_routes(routes: APIRouter, service: Service) -> None:
         return answered(values, snapshot.version)
 
 
+def _label_routes(routes: APIRouter, service: Service) -> None:
+    @routes.get("/labels", response_model=answers.NodeLabels)
+    def list_labels(
+        class_name: Annotated[str | None, Query(alias="class", max_length=CLASS_NAME.longest)] = None,
+        limit: Limit = 100,
+        cursor: Cursor = None,
+    ) -> Response:
+        """Labels with their class, what each is for, and who gave it and when. class: only those of this class."""
+        refuse_many(limit, service.limits.labels, "labels")
+        snapshot = service.writer.current
+        return answered(label_page(snapshot, class_name, limit, cursor), snapshot.version)
+
+
 def _label_next_routes(routes: APIRouter, service: Service) -> None:
-    @routes.get("/suggestions")
-    async def suggestions(budget: Limit = LISTED, strategy: Annotated[str, Query(max_length=100)] = "auto") -> Response:
+    @routes.get("/suggestions", response_model=answers.Suggestions)
+    async def list_suggestions(
+        budget: Limit = LISTED, strategy: Annotated[str, Query(max_length=100)] = "auto"
+    ) -> Response:
         """Nodes to label next, computed in the background: ``status`` says whether they are ready for this version."""
         refuse_many(budget, service.limits.suggestions, "suggestions")
         find_strategy(strategy)  # refuse an unknown one at once
@@ -138,14 +158,14 @@ def _label_next_routes(routes: APIRouter, service: Service) -> None:
 
         return _computed(service, question, compute, cards.suggestion_cards)
 
-    @routes.get("/groups")
-    async def groups(count: Limit = 5) -> Response:
+    @routes.get("/groups", response_model=answers.Groups)
+    async def list_groups(count: Limit = 5) -> Response:
         """Groups of similar nodes that look unknown, to be named; computed in the background like suggestions."""
         refuse_many(count, service.limits.groups, "groups")
         return _computed(service, ("groups", count), lambda snapshot: snapshot.model.groups(count), cards.group_cards)
 
-    @routes.get("/queue")
-    def queue(limit: Limit = LISTED, offset: Annotated[int, Query(ge=0)] = 0) -> Response:
+    @routes.get("/queue", response_model=answers.Queue)
+    def list_queue(limit: Limit = LISTED, offset: Annotated[int, Query(ge=0)] = 0) -> Response:
         """Nodes without a label, in the order in which to label them; ``unlabelled`` counts all of them.
 
         The order is computed in the background. Until that of this version is ready, ``status`` is ``computing`` and

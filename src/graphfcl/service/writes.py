@@ -8,6 +8,7 @@ import numpy as np
 from fastapi import APIRouter, Depends, Header, Request, Response
 
 import graphfcl.service.bodies as bodies
+from graphfcl.client.answers import Changed
 from graphfcl.errors import quoted
 from graphfcl.graph.ids import normal
 from graphfcl.production import GraphClassifier
@@ -52,8 +53,8 @@ def write_routes(service: Service) -> APIRouter:
     _class_routes(routes, service)
     _graph_routes(routes, service)
 
-    @routes.post("/versions/{version}/rollback")
-    async def rollback(change: Change, version: int) -> Response:
+    @routes.post("/versions/{version}/rollback", response_model=Changed)
+    async def roll_back(change: Change, version: int) -> Response:
         """Write a version equal to an old one."""
         return await service.run_change(lambda: service.writer.rollback(change, version))
 
@@ -61,7 +62,7 @@ def write_routes(service: Service) -> APIRouter:
 
 
 def _label_routes(routes: APIRouter, service: Service) -> None:
-    @routes.post("/labels")
+    @routes.post("/labels", response_model=Changed)
     async def learn(change: Change, body: bodies.Labels) -> Response:
         """Learn labels of nodes; an unknown class name starts a new class."""
         refuse_many(len(body.labels), service.limits.labels, "labels")
@@ -81,7 +82,7 @@ def _label_routes(routes: APIRouter, service: Service) -> None:
 
         return await service.change(change, apply)
 
-    @routes.delete("/labels")
+    @routes.delete("/labels", response_model=Changed)
     async def unlearn(change: Change, body: bodies.Ids) -> Response:
         """Remove the labels of some nodes."""
         refuse_many(len(body.ids), service.limits.labels, "ids")
@@ -92,7 +93,7 @@ def _label_routes(routes: APIRouter, service: Service) -> None:
 
         return await service.change(change, apply)
 
-    @routes.post("/groups/{number}/name")
+    @routes.post("/groups/{number}/name", response_model=Changed)
     async def name_group(change: Change, number: int, body: bodies.GroupName) -> Response:
         """Name a group of a version: its typical, spread members become the supports of a class."""
 
@@ -156,19 +157,19 @@ def _refuse_conflicts(snapshot: Snapshot, labels: Sequence[bodies.Label], rows: 
 
 
 def _class_routes(routes: APIRouter, service: Service) -> None:
-    @routes.patch("/classes/{name}")
-    async def rename(change: Change, name: str, body: bodies.NewName) -> Response:
+    @routes.patch("/classes/{name}", response_model=Changed)
+    async def rename_class(change: Change, name: str, body: bodies.NewName) -> Response:
         """Rename a class."""
         _refuse_dots([body.name])
         return await change_class(change, name, lambda model, old: model.rename(old, body.name))
 
-    @routes.delete("/classes/{name}")
-    async def retire(change: Change, name: str) -> Response:
+    @routes.delete("/classes/{name}", response_model=Changed)
+    async def retire_class(change: Change, name: str) -> Response:
         """Stop predicting a class; its nodes lose their label."""
         return await change_class(change, name, lambda model, old: model.retire(old))
 
-    @routes.post("/classes/{name}/merge")
-    async def merge(change: Change, name: str, body: bodies.Into) -> Response:
+    @routes.post("/classes/{name}/merge", response_model=Changed)
+    async def merge_class(change: Change, name: str, body: bodies.Into) -> Response:
         """Merge a class into another."""
         return await change_class(change, name, lambda model, old: model.merge(old, body.into))
 
@@ -188,7 +189,7 @@ def _class_routes(routes: APIRouter, service: Service) -> None:
 
 
 def _graph_routes(routes: APIRouter, service: Service) -> None:
-    @routes.post("/nodes")
+    @routes.post("/nodes", response_model=Changed)
     async def add_nodes(change: Change, body: bodies.NewNodes) -> Response:
         """Add nodes with features or texts, without edges, or update them."""
         _refuse_dots(body.ids)
@@ -199,7 +200,7 @@ def _graph_routes(routes: APIRouter, service: Service) -> None:
 
         return await service.change(change, apply)
 
-    @routes.post("/edges")
+    @routes.post("/edges", response_model=Changed)
     async def add_edges(change: Change, body: bodies.NewEdges) -> Response:
         """Add edges between existing nodes, or update their weights."""
         refuse_many(max(len(body.sources), len(body.targets)), service.limits.labels, "edges")

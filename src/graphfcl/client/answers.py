@@ -1,0 +1,396 @@
+"""The answers of a service. The service describes its routes with these classes, the client reads JSON into them.
+
+Ids are texts; a class is a text, or an integer if the model has integer classes. ``version`` is the version of the
+model that an answer is based on. A field with a default may be missing from the JSON.
+"""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+ClassName = str | int
+Status = Literal["computing", "ready"]
+LabelRole = Literal["train", "validation", "support"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """What all answers have."""
+
+    version: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClassProbability:
+    """A class and how probable it is."""
+
+    name: ClassName
+    probability: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClassShare:
+    """A class and its share of some nodes."""
+
+    name: ClassName
+    share: float
+
+
+# The model
+
+
+@dataclass(frozen=True, kw_only=True)
+class Model(Answer):
+    """What is served. warning: what is wrong with the folder. changed_at: when this version was written."""
+
+    method: str
+    nodes: int
+    edges: int
+    classes: int
+    changed_at: str
+    needs_token: bool
+    reads_need_token: bool
+    warning: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ListedClass:
+    """A class of the model.
+
+    labels: number of labelled nodes. session: the version that added it, 0 for the fit. recall, recall_before: now and
+    before the last change. gain: in recall, from 10 more labels. warning: that the last change cost it recall.
+    """
+
+    name: ClassName
+    labels: int
+    session: int | None
+    recall: float | None
+    recall_before: float | None
+    gain: float | None
+    warning: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class OneClass(ListedClass, Answer):
+    """A single class."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Classes(Answer):
+    """All classes. say: a sentence on which would gain most from more labels."""
+
+    classes: tuple[ListedClass, ...]
+    say: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Accuracy:
+    """Accuracy after a change, on validation nodes and by leave-one-out of later labels; None if not measured."""
+
+    validation: float | None
+    leave_one_out: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ListedVersion:
+    """What a version changed. kind: ``fit``, ``learn``, ``rename`` and so on. what: the change in words."""
+
+    version: int
+    when: str
+    kind: str
+    what: str
+    classes: tuple[ClassName, ...]
+    accuracy: Accuracy | None = None
+    warning: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Versions(Answer):
+    """Versions, the newest first."""
+
+    versions: tuple[ListedVersion, ...]
+
+
+# Nodes
+
+
+@dataclass(frozen=True, kw_only=True)
+class ListedNode:
+    """A node and its label."""
+
+    id: str
+    label: ClassName | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Nodes(Answer):
+    """Nodes of a listing."""
+
+    nodes: tuple[ListedNode, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Feature:
+    """A feature of a node."""
+
+    name: str
+    value: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Node(ListedNode, Answer):
+    """A node: its label, its most likely classes, whether it looks like none of them, and its largest features."""
+
+    classes: tuple[ClassProbability, ...]
+    unknown: bool
+    unknown_score: float
+    degree: int
+    features: tuple[Feature, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Neighbour(ListedNode):
+    """A node near another. x, y: where to draw it, from -1 to 1. hops: its distance."""
+
+    predicted: ClassName
+    unknown: bool
+    x: float
+    y: float
+    hops: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Neighbours(Answer):
+    """Nodes around a node, which comes first. edges: pairs of places in ``nodes``, each once."""
+
+    nodes: tuple[Neighbour, ...]
+    edges: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Word:
+    """A feature and how much it speaks for the predicted class."""
+
+    name: str
+    weight: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class NeighbourShare:
+    """A neighbour and its share in a prediction."""
+
+    id: str
+    share: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Explanation(Answer):
+    """Why a node gets its class. summary: sentences."""
+
+    id: str
+    summary: tuple[str, ...]
+    classes: tuple[ClassProbability, ...]
+    words: tuple[Word, ...]
+    neighbours: tuple[NeighbourShare, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Predictions(Answer):
+    """Predictions in columns, one value for each of ``ids``."""
+
+    ids: tuple[str, ...]
+    classes: tuple[ClassName, ...]
+    probabilities: tuple[float, ...]
+    unknown: tuple[bool, ...]
+    unknown_score: tuple[float, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spread(Answer):
+    """How diverse some nodes are, 0..1. alike: so little that more diverse nodes would teach more."""
+
+    spread: float
+    alike: bool
+    say: str
+
+
+# Labels, and what to label next
+
+
+@dataclass(frozen=True, kw_only=True)
+class Statement:
+    """Who gave a label and when; empty where that is unknown. kept: further columns of the table it came from."""
+
+    by: str
+    when: str
+    kept: dict[str, str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class NodeLabel:
+    """The label of a node. role: what it is for: ``train`` and ``validation`` of the fit, ``support`` since then."""
+
+    id: str
+    label: ClassName = field(metadata={"alias": "class"})
+    role: LabelRole
+    statements: tuple[Statement, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class NodeLabels(Answer):
+    """Labels in the order of the nodes. total: of all pages. next_cursor: of the next page, None on the last one."""
+
+    labels: tuple[NodeLabel, ...]
+    total: int
+    next_cursor: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Suggestion:
+    """A node worth labelling. why: one sentence."""
+
+    id: str
+    reason: str
+    why: str
+    classes: tuple[ClassProbability, ...]
+    unknown: bool
+    unknown_score: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Suggestions(Answer):
+    """Nodes to label next; empty while ``status`` is ``computing``."""
+
+    status: Status
+    suggestions: tuple[Suggestion, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Group:
+    """A group of similar nodes that look unknown. neighbours: classes next to it. nodes: its members."""
+
+    number: int
+    size: int
+    typical: tuple[str, ...]
+    words: tuple[str, ...]
+    neighbours: tuple[ClassShare, ...]
+    estimated_purity: float
+    why: str
+    nodes: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Groups(Answer):
+    """Groups to be named; empty while ``status`` is ``computing``."""
+
+    status: Status
+    groups: tuple[Group, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class QueuedNode:
+    """A node without a label, its most likely classes, and whether it looks like none of them."""
+
+    id: str
+    classes: tuple[ClassProbability, ...]
+    unknown: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Queue(Answer):
+    """Nodes without a label in the order in which to label them. unlabelled: number of all of them.
+
+    order_version: the version whose order it is, None for a simple one; ``status`` is ``ready`` if it is this version.
+    """
+
+    status: Status
+    order_version: int | None
+    unlabelled: int
+    nodes: tuple[QueuedNode, ...]
+
+
+# Changes
+
+
+@dataclass(frozen=True, kw_only=True)
+class Changed(Answer):
+    """A change that was made. version: the one it wrote. what: its kind. retired: classes that lost their last label.
+
+    learned: new labels. confirmed: those that somebody else had given too. unchanged: those that were known. conflicts:
+    labels of nodes that have another one. taken_back: labels removed. nodes, edges: of the graph. equals: the version
+    that a rollback restored.
+    """
+
+    what: str
+    learned: int | None = None
+    classes: tuple[ClassName, ...] = ()
+    new_classes: tuple[ClassName, ...] = ()
+    confirmed: int | None = None
+    unchanged: int | None = None
+    conflicts: int | None = None
+    taken_back: int | None = None
+    nodes: int | None = None
+    edges: int | None = None
+    retired: tuple[ClassName, ...] = ()
+    equals: int | None = None
+    warning: str | None = None
+
+
+# Health, and the Open Inference Protocol
+
+
+@dataclass(frozen=True, kw_only=True)
+class Health(Answer):
+    """Whether the process answers, or the folder is complete; otherwise the answer is a problem."""
+
+    status: Literal["ok", "ready"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Live(Answer):
+    """Whether the process answers."""
+
+    live: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ready(Answer):
+    """Whether the model is ready."""
+
+    ready: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class TensorDescription:
+    """An input or output of the model."""
+
+    name: str
+    datatype: str
+    shape: tuple[int, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelDescription(Answer):
+    """Inputs and outputs of the model."""
+
+    name: str
+    versions: tuple[str, ...]
+    platform: str
+    inputs: tuple[TensorDescription, ...]
+    outputs: tuple[TensorDescription, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TensorValues(TensorDescription):
+    """An output of the model with its values."""
+
+    data: tuple[str | float | bool, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class InferenceAnswer(Answer):
+    """Predictions as tensors. id: that of the request."""
+
+    model_name: str
+    model_version: str
+    outputs: tuple[TensorValues, ...]
+    id: str | None = None

@@ -1,0 +1,184 @@
+"""The typed client: a method for each operation of the service, called like it."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
+
+import graphfcl.client.answers as answers
+from graphfcl.client.answers import Changed, ClassName
+from graphfcl.client.transport import Transport, address
+
+Id = str | int
+Page = TypeVar("Page")
+NewClasses = bool | Sequence[ClassName]
+
+
+class Client:
+    """A client of one service.
+
+    >>> client = Client("http://127.0.0.1:8765", token="…")  # doctest: +SKIP
+    >>> client.learn({"games": ["ri-li"]}, by="ann").version  # doctest: +SKIP
+    2
+
+    A change is sent with an idempotency key and repeated if no answer comes, so it is made once. Its parameter
+    ``if_version`` makes it only if the model has this version; ``key`` is the idempotency key, by default a new one. A
+    refused request raises :class:`ServiceError`, and :class:`NoAnswerError` if there is no answer after all retries.
+    """
+
+    def __init__(self, url: str, token: str | None = None, *, timeout: float = 120.0, retries: int = 3) -> None:
+        """timeout: seconds to wait for an answer. retries: of a request without an answer, and of 502, 503 and 504."""
+        self.transport = Transport(url, token, timeout, retries)
+        self._send, self._change = self.transport.send, self.transport.change
+
+    def __repr__(self) -> str:
+        return f"Client({self.transport.url!r})"
+
+    def pages(self, list_page: Callable[..., Page], *arguments: Any, **options: Any) -> Iterator[Page]:
+        """All pages of a list: ``for page in client.pages(client.list_labels): …``."""
+        cursor = None
+        while True:
+            page: Any = list_page(*arguments, **options, cursor=cursor)
+            yield page
+            cursor = page.next_cursor
+            if cursor is None:
+                return
+
+    # The model
+
+    def get_model(self) -> answers.Model:
+        return self._send(answers.Model, "GET", "/v1/model")
+
+    def list_classes(self) -> answers.Classes:
+        return self._send(answers.Classes, "GET", "/v1/classes")
+
+    def get_class(self, name: ClassName) -> answers.OneClass:
+        return self._send(answers.OneClass, "GET", address("classes", name))
+
+    def list_versions(self, limit: int = 100) -> answers.Versions:
+        return self._send(answers.Versions, "GET", "/v1/versions", query={"limit": limit})
+
+    # Nodes
+
+    def list_nodes(self, q: str = "", limit: int = 20) -> answers.Nodes:
+        """Nodes whose id equals, starts with or contains ``q``."""
+        return self._send(answers.Nodes, "GET", "/v1/nodes", query={"q": q, "limit": limit})
+
+    def get_node(self, node: Id) -> answers.Node:
+        return self._send(answers.Node, "GET", address("nodes", node))
+
+    def get_neighbours(self, node: Id, limit: int = 150) -> answers.Neighbours:
+        return self._send(answers.Neighbours, "GET", address("nodes", node, "neighbours"), query={"limit": limit})
+
+    def explain_node(self, node: Id) -> answers.Explanation:
+        return self._send(answers.Explanation, "GET", address("nodes", node, "explanation"))
+
+    def predict(self, ids: Sequence[Id]) -> answers.Predictions:
+        return self._send(answers.Predictions, "POST", "/v1/predictions", {"ids": list(ids)})
+
+    def measure_spread(self, ids: Sequence[Id]) -> answers.Spread:
+        return self._send(answers.Spread, "POST", "/v1/spread", {"ids": list(ids)})
+
+    # Labels, and what to label next
+
+    def list_labels(
+        self, class_name: ClassName | None = None, limit: int = 100, cursor: str | None = None
+    ) -> answers.NodeLabels:
+        query = {"class": class_name, "limit": limit, "cursor": cursor}
+        return self._send(answers.NodeLabels, "GET", "/v1/labels", query=query)
+
+    def list_suggestions(self, budget: int = 20, strategy: str = "auto") -> answers.Suggestions:
+        query = {"budget": budget, "strategy": strategy}
+        return self._send(answers.Suggestions, "GET", "/v1/suggestions", query=query)
+
+    def list_groups(self, count: int = 5) -> answers.Groups:
+        return self._send(answers.Groups, "GET", "/v1/groups", query={"count": count})
+
+    def list_queue(self, limit: int = 20, offset: int = 0) -> answers.Queue:
+        return self._send(answers.Queue, "GET", "/v1/queue", query={"limit": limit, "offset": offset})
+
+    # Changes
+
+    def learn(
+        self,
+        supports: Mapping[ClassName, Sequence[Id]],
+        *,
+        by: str = "",
+        on_conflict: str = "refuse",
+        again: bool = False,
+        new_classes: NewClasses = True,
+        if_version: int | None = None,
+        key: str | None = None,
+    ) -> Changed:
+        """Learn labels: ``{"class name": [node ids]}``. on_conflict: ``refuse``, ``keep`` or ``replace``."""
+        labels = [{"id": node, "class": name} for name, nodes in supports.items() for node in nodes]
+        body = {"labels": labels, "by": by, "on_conflict": on_conflict, "again": again, "new_classes": new_classes}
+        return self._change(Changed, "POST", "/v1/labels", body, if_version=if_version, key=key)
+
+    def unlearn(self, ids: Sequence[Id], *, if_version: int | None = None, key: str | None = None) -> Changed:
+        """Remove the labels of some nodes."""
+        return self._change(Changed, "DELETE", "/v1/labels", {"ids": list(ids)}, if_version=if_version, key=key)
+
+    def name_group(
+        self,
+        groups: answers.Groups,
+        number: int,
+        name: ClassName,
+        *,
+        count: int = 5,
+        by: str = "",
+        again: bool = False,
+        new_classes: NewClasses = True,
+        key: str | None = None,
+    ) -> Changed:
+        """Teach a group of a list as a class. count: with which the list was asked for."""
+        body: dict[str, Any] = {"name": name, "version": groups.version, "count": count, "by": by}
+        body |= {"again": again, "new_classes": new_classes}
+        return self._change(Changed, "POST", address("groups", number, "name"), body, key=key)
+
+    def rename_class(
+        self, name: ClassName, new: ClassName, *, if_version: int | None = None, key: str | None = None
+    ) -> Changed:
+        body = {"name": new}
+        return self._change(Changed, "PATCH", address("classes", name), body, if_version=if_version, key=key)
+
+    def retire_class(self, name: ClassName, *, if_version: int | None = None, key: str | None = None) -> Changed:
+        """Stop predicting a class; its nodes lose their label."""
+        return self._change(Changed, "DELETE", address("classes", name), if_version=if_version, key=key)
+
+    def merge_class(
+        self, name: ClassName, into: ClassName, *, if_version: int | None = None, key: str | None = None
+    ) -> Changed:
+        path = address("classes", name, "merge")
+        return self._change(Changed, "POST", path, {"into": into}, if_version=if_version, key=key)
+
+    def add_nodes(
+        self,
+        ids: Sequence[Id],
+        features: Sequence[Mapping[str, float] | Sequence[float]] | None = None,
+        *,
+        texts: Sequence[str] | None = None,
+        on_existing: str = "refuse",
+        if_version: int | None = None,
+        key: str | None = None,
+    ) -> Changed:
+        """Add nodes, or update them. on_existing: ``refuse``, ``skip`` or ``update``."""
+        body = {"ids": ids, "features": features, "texts": texts, "on_existing": on_existing}
+        return self._change(Changed, "POST", "/v1/nodes", body, if_version=if_version, key=key)
+
+    def add_edges(
+        self,
+        sources: Sequence[Id],
+        targets: Sequence[Id],
+        weights: Sequence[float] | None = None,
+        *,
+        on_existing: str = "refuse",
+        if_version: int | None = None,
+        key: str | None = None,
+    ) -> Changed:
+        """Add edges between nodes, or update their weights. on_existing: ``refuse``, ``skip`` or ``update``."""
+        body = {"sources": sources, "targets": targets, "weights": weights, "on_existing": on_existing}
+        return self._change(Changed, "POST", "/v1/edges", body, if_version=if_version, key=key)
+
+    def roll_back(self, version: int, *, if_version: int | None = None, key: str | None = None) -> Changed:
+        """Write a version equal to an old one."""
+        path = address("versions", version, "rollback")
+        return self._change(Changed, "POST", path, if_version=if_version, key=key)

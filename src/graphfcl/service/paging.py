@@ -1,0 +1,34 @@
+"""Cursors: where the next page of a list starts. To clients they are texts without a meaning."""
+
+import base64
+import json
+from typing import Any
+
+from graphfcl.service.problems import Problem
+
+LONGEST = 4_000  # characters of a cursor
+
+
+def make_cursor(*values: str | int) -> str:
+    """A cursor that holds some values."""
+    text = json.dumps(values, ensure_ascii=False, separators=(",", ":"))
+    return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
+
+
+def read_cursor(cursor: str, *kinds: type) -> list[Any]:
+    """The values of a cursor, which are of these types; another text is refused."""
+    try:
+        if len(cursor) > LONGEST:
+            raise ValueError
+        values = json.loads(base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True))
+        if not isinstance(values, list) or [type(value) for value in values] != list(kinds):
+            raise ValueError
+    except (ValueError, RecursionError) as error:
+        raise lost_cursor() from error
+    return values
+
+
+def lost_cursor() -> Problem:
+    """The problem of a cursor that leads nowhere."""
+    text = "this cursor is none of this list, or what it points to is gone: start again without cursor."
+    return Problem(422, text)
