@@ -20,6 +20,7 @@ BENCHMARKS = (
     "answers",
     "groups",
     "label_issues",
+    "labelling_order",
     "closed_set",
     "false_positives",
     "suggest",

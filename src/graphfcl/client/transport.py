@@ -27,6 +27,10 @@ class ServiceError(GraphfclError):
         super().__init__(detail)
         self.status, self.kind, self.version = status, kind, version
 
+    def __reduce__(self) -> tuple[type["ServiceError"], tuple[object, ...]]:
+        """Another process can raise it too."""
+        return type(self), (self.status, str(self), self.kind, self.version)
+
 
 class NoAnswerError(GraphfclError):
     """The service did not answer. A change may have been made: repeating it with the same key makes it once."""
