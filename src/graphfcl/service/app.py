@@ -15,6 +15,7 @@ import graphfcl.client.answers as answers
 from graphfcl.errors import InputError
 from graphfcl.production.graph.place import FolderUse
 from graphfcl.service.background import Background
+from graphfcl.service.effect_routes import effect_routes
 from graphfcl.service.kserve import kserve_routes
 from graphfcl.service.metrics import TYPE, Metrics
 from graphfcl.service.problems import Problem, answer_with_problems
@@ -98,6 +99,7 @@ def make_app(
     answer_with_problems(app)
     reading = [TOKEN] if token_for_reads else []
     app.include_router(read_routes(service), dependencies=reading)
+    app.include_router(effect_routes(service), dependencies=reading)
     app.include_router(write_routes(service), dependencies=[TOKEN])
     app.include_router(kserve_routes(service, Path(folder).resolve().name), dependencies=reading)
     _health_routes(app, service, reading)

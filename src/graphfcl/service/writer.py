@@ -53,7 +53,8 @@ class Writer:
     """Makes changes one after the other and publishes a snapshot of each version.
 
     device: where a learner computes. use: for a model on a graph folder, where that is and its resources. newest: the
-    snapshot of the newest version. trouble: what is wrong with the folder, None if nothing is.
+    snapshot of the newest version. previous: that of the one before, if this process had it. trouble: what is wrong
+    with the folder, None if nothing is.
     """
 
     def __init__(
@@ -67,6 +68,7 @@ class Writer:
     ) -> None:
         self.versions = Versions(folder, use)
         self.newest: Snapshot | None = None
+        self.previous: Snapshot | None = None
         self.trouble: str | None = None
         self._metrics, self._limits, self._device = metrics, limits, device
         self._log = ChangeLog(limits.keys)
@@ -156,7 +158,8 @@ class Writer:
 
     def _publish(self, model: GraphClassifier, pointer: tuple[int, str]) -> None:
         changes, recalls = self._log.changes, self._log.recalls
-        self.newest = Snapshot.of(model, pointer, changes, recalls, self.newest)
+        before, self.newest = self.newest, Snapshot.of(model, pointer, changes, recalls, self.newest)
+        self.previous = before
         self.trouble, self._logged = None, ()
 
     # Changes

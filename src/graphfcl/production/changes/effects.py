@@ -52,7 +52,7 @@ class Effect:
             nodes += pairs.shape[1]
             different, counts = np.unique(pairs, axis=1, return_counts=True)
             counted.update(dict(zip(map(tuple, different.T.tolist()), counts.tolist(), strict=True)))
-        names = _later_names(old, changes)
+        names = later_names(old, changes)
         moves = Counter[tuple[ClassLabel, ClassLabel]]()
         for (first, second), count in counted.items():
             moves[names[old[first]], new[second]] += count
@@ -74,7 +74,7 @@ class Effect:
         return sum(each.nodes for each in self.moves)
 
 
-def _later_names(classes: Iterable[ClassLabel], changes: Iterable[Entry]) -> dict[ClassLabel, ClassLabel]:
+def later_names(classes: Iterable[ClassLabel], changes: Iterable[Entry]) -> dict[ClassLabel, ClassLabel]:
     """What each class is called after changes that rename and merge classes."""
     names = {name: name for name in classes}
     for change in changes:

@@ -10,12 +10,12 @@ from graphfcl.errors import InputError
 from graphfcl.graph.ids import ClassLabel
 from graphfcl.production.labels.history import Entry
 from graphfcl.production.model.card import ClassCard, class_table
+from graphfcl.production.model.recalls import wilson_interval
 from graphfcl.production.model.state import ModelState
 from graphfcl.runtime.figures import ALL, BASE, NOVEL, draw_accuracies, new_figure, percent_axis, save_figure
 
 MOST = 40  # classes that are drawn: those with the lowest recall
 LONGEST = 32  # characters of a name
-Z = 1.96  # of a 95 % interval
 
 
 def model_figure(state: ModelState, path: str | Path | None) -> Any:
@@ -82,10 +82,3 @@ def _shown(name: ClassLabel) -> str:
 def _measured_on(each: ClassCard) -> int:
     """The number of nodes that the recall of a class was measured on, at most."""
     return max(1, each.labels if each.few_shot else each.validation)
-
-
-def wilson_interval(share: float, count: int) -> tuple[float, float]:
-    """The 95 % interval of Wilson (1927) for a share of ``count`` nodes; it is wide where these are few."""
-    middle = (share + Z**2 / (2 * count)) / (1 + Z**2 / count)
-    half = Z / (1 + Z**2 / count) * np.sqrt(share * (1 - share) / count + Z**2 / (4 * count**2))
-    return float(middle - half), float(middle + half)

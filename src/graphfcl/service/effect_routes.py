@@ -1,0 +1,235 @@
+"""Routes that say what a version changed: computed once for each version, in the background."""
+
+import threading
+from collections import OrderedDict
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Response
+from pydantic import BaseModel
+
+from graphfcl.errors import InputError
+from graphfcl.production import GraphClassifier
+from graphfcl.production.model.recalls import Recall
+from graphfcl.service.background import Computed
+from graphfcl.service.changes import as_sent
+from graphfcl.service.effects import LISTED, Move, VersionEffect, compute_effect
+from graphfcl.service.problems import Problem
+from graphfcl.service.service import Service, answered, refuse_many
+from graphfcl.service.snapshots import Snapshot
+
+KEPT = 8  # versions whose effects stay in memory
+
+Name = str | int | None
+
+
+class RecallAnswer(BaseModel):
+    """``right`` of ``of`` nodes, and the 95 % interval of their share."""
+
+    right: int
+    of: int
+    low: float
+    high: float
+
+
+class MoveAnswer(BaseModel):
+    """So many nodes went from one answer to another; null: they look unknown. labelled: how many have a label now."""
+
+    number: int
+    before: Name
+    after: Name
+    nodes: int
+    labelled: int
+
+
+class ClassRecallAnswer(BaseModel):
+    """Recall of a class before and after; null: not measured. worse: by more than chance explains."""
+
+    name: str | int
+    before: RecallAnswer | None
+    after: RecallAnswer | None
+    worse: bool
+
+
+class AccuracyAnswer(BaseModel):
+    """All measured nodes of the classes of the fit, and of those learned later; null: none was measured."""
+
+    fit_before: RecallAnswer | None
+    fit_after: RecallAnswer | None
+    later_before: RecallAnswer | None
+    later_after: RecallAnswer | None
+
+
+class DoubtAnswer(BaseModel):
+    """A label just given that looks wrong: with ``probability`` the model before would have answered ``guess``."""
+
+    id: str
+    label: str | int
+    guess: str | int
+    probability: float
+
+
+class EffectAnswer(BaseModel):
+    """What a version changed. While ``status`` is ``computing``, all else but ``version`` is missing."""
+
+    version: int
+    status: str
+    effect_of: int | None = None
+    nodes: int | None = None
+    changed: int | None = None
+    moves: list[MoveAnswer] | None = None
+    classes: list[ClassRecallAnswer] | None = None
+    accuracy: AccuracyAnswer | None = None
+    doubts: list[DoubtAnswer] | None = None
+    warnings: list[str] | None = None
+
+
+class MovedNodesAnswer(BaseModel):
+    """A page of the nodes of one move."""
+
+    version: int
+    before: Name
+    after: Name
+    total: int
+    ids: list[str]
+
+
+class Effects:
+    """Effects of versions. Those computed last are kept, by the contents of the version."""
+
+    def __init__(self, service: Service) -> None:
+        self._service, self._lock = service, threading.Lock()
+        self._kept: OrderedDict[str, VersionEffect] = OrderedDict()
+
+    def find(self, version: int) -> VersionEffect | None:
+        """The effect of a version; None while it is being computed."""
+        snapshot = self._service.writer.current
+        if not any(change.version == version for change in snapshot.changes):
+            raise Problem(404, f"there is no version {version}: /v1/versions lists them.", version=snapshot.version)
+        key = self._key(version)
+        with self._lock:
+            if key in self._kept:
+                self._kept.move_to_end(key)
+                return self._kept[key]
+        computed: Computed | None = self._service.background.find(
+            ("effect", version), lambda newest: self._compute(version, newest), snapshot
+        )
+        if computed is not None and computed.error is not None and computed.version == snapshot.version:
+            raise Problem(422, computed.error, version=snapshot.version)
+        return None
+
+    def _key(self, version: int) -> str:
+        try:
+            return str(self._service.writer.versions.manifest(version)["sha256"])
+        except InputError as error:
+            raise Problem(422, str(error)) from error
+
+    def _compute(self, version: int, newest: Snapshot) -> None:
+        versions = self._service.writer.versions
+        manifest = versions.manifest(version)
+        with self._lock:
+            if manifest["sha256"] in self._kept:
+                return
+        parent = manifest["parent"]
+        if parent is None:
+            raise InputError(f"version {version} is the first one: there is nothing to compare it with.")
+        before, after = (self._model(number, newest) for number in (parent, version))
+        effect = compute_effect(before, after, manifest["changes"])
+        with self._lock:
+            self._kept[manifest["sha256"]] = effect
+            while len(self._kept) > KEPT:
+                self._kept.popitem(last=False)
+
+    def _model(self, version: int, newest: Snapshot) -> GraphClassifier:
+        """A version that is in memory, or from the folder; one on a graph folder only if its answers are there."""
+        writer = self._service.writer
+        pointer = version, writer.versions.manifest(version)["sha256"]
+        for snapshot in (newest, writer.previous):
+            if snapshot is not None and snapshot.pointer == pointer:
+                return snapshot.model
+        model = GraphClassifier.from_version(writer.versions, version, device=newest.model.device, whole=True)
+        if not model.has_answers:
+            raise InputError(f"the predictions of version {version} are not on disk any more, so nothing is compared.")
+        return model
+
+
+def effect_routes(service: Service) -> APIRouter:
+    """The effect of a version, and the nodes of one of its moves."""
+    routes = APIRouter(prefix="/v1", tags=["ask"])
+    effects = Effects(service)
+
+    @routes.get("/versions/{version}/effect", response_model=EffectAnswer)
+    def get_effect(version: int) -> Response:
+        """How many nodes a version moved from what class to what class, recalls with intervals, and warnings.
+
+        It is computed in the background: ``status`` says whether it is ready. A null class: the nodes look unknown.
+        """
+        effect = effects.find(version)
+        if effect is None:
+            return answered({"status": "computing"}, service.writer.current.version)
+        return answered({"status": "ready", "effect_of": version, **_as_json(effect)}, service.writer.current.version)
+
+    @routes.get("/versions/{version}/moves/{number}", response_model=MovedNodesAnswer)
+    def get_moved_nodes(
+        version: int,
+        number: int,
+        limit: Annotated[int, Query(ge=1)] = 50,
+        offset: Annotated[int, Query(ge=0)] = 0,
+    ) -> Response:
+        """The nodes of one move of an effect, which is ready."""
+        refuse_many(limit, service.limits.ids, "nodes")
+        effect = effects.find(version)
+        if effect is None or not 1 <= number <= len(effect.moves):
+            why = "is still being computed" if effect is None else f"has no move {number}"
+            raise Problem(404, f"the effect of version {version} {why}: /v1/versions/{version}/effect lists them.")
+        move = effect.moves[number - 1]
+        ids = [str(each) for each in move.ids[offset : offset + limit].tolist()]
+        values = {**_names(move), "total": int(move.ids.size), "ids": ids}
+        return answered(values, service.writer.current.version)
+
+    return routes
+
+
+def _as_json(effect: VersionEffect) -> dict[str, Any]:
+    pooled = {
+        f"{kind}_{when}": _recall(effect.pooled(few_shot=kind == "later", after=when == "after"))
+        for kind in ("fit", "later")
+        for when in ("before", "after")
+    }
+    return {
+        "nodes": effect.nodes,
+        "changed": sum(int(move.ids.size) for move in effect.moves),
+        "moves": [
+            {"number": number, **_names(move), "nodes": int(move.ids.size), "labelled": int(move.labelled)}
+            for number, move in enumerate(effect.moves, 1)
+        ],
+        "classes": [
+            {
+                "name": as_sent(each.name),
+                "before": _recall(each.before),
+                "after": _recall(each.after),
+                "worse": bool(each.worse),
+            }
+            for each in effect.classes
+        ],
+        "accuracy": pooled,
+        "doubts": [
+            {
+                "id": each.id,
+                "label": as_sent(each.label),
+                "guess": as_sent(each.guess),
+                "probability": each.probability,
+            }
+            for each in effect.doubts[:LISTED]
+        ],
+        "warnings": list(effect.warnings),
+    }
+
+
+def _names(move: Move) -> dict[str, Name]:
+    return {
+        key: None if name is None else as_sent(name) for key, name in (("before", move.before), ("after", move.after))
+    }
+
+
+def _recall(recall: Recall | None) -> dict[str, Any] | None:
+    return None if recall is None else recall.as_json()

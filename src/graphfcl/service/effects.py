@@ -1,0 +1,199 @@
+"""What a version changed: nodes whose answer differs from that of the version before, recalls, and warnings."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from graphfcl.active.contract import ROWS_AT_A_TIME
+from graphfcl.errors import counted, quoted
+from graphfcl.graph.ids import ClassLabel
+from graphfcl.production import GraphClassifier
+from graphfcl.production.answers.answers import few_shot_classes
+from graphfcl.production.answers.row_values import node_rows
+from graphfcl.production.changes.effects import later_names
+from graphfcl.production.labels.history import Entry
+from graphfcl.production.model.recalls import Recall, is_loss, measured_recalls
+
+IMPROBABLE = 0.05  # a label that the model before gave at most this probability looks wrong
+LISTED = 20  # labels that a warning lists
+
+
+@dataclass(frozen=True, eq=False)
+class Move:
+    """Nodes that went from one answer to another; None: they look unknown. labelled: how many have a label now."""
+
+    before: ClassLabel | None
+    after: ClassLabel | None
+    ids: np.ndarray
+    labelled: int
+
+
+@dataclass(frozen=True)
+class ClassRecalls:
+    """Recall of a class before and after, None where it was not measured; worse: by more than chance explains."""
+
+    name: ClassLabel
+    few_shot: bool
+    before: Recall | None
+    after: Recall | None
+
+    @property
+    def worse(self) -> bool:
+        return self.before is not None and self.after is not None and is_loss(self.before, self.after)
+
+
+@dataclass(frozen=True)
+class Doubt:
+    """A label just given that looks wrong: the model before was sure of another class."""
+
+    id: str
+    label: ClassLabel
+    guess: ClassLabel
+    probability: float
+
+
+@dataclass(frozen=True, eq=False)
+class VersionEffect:
+    """The difference between a version and the one before. nodes: that both have. moves: the largest first."""
+
+    nodes: int
+    moves: tuple[Move, ...]
+    classes: tuple[ClassRecalls, ...]
+    doubts: tuple[Doubt, ...] = ()
+    warnings: tuple[str, ...] = field(default=())
+
+    def pooled(self, *, few_shot: bool, after: bool) -> Recall | None:
+        """The recalls of all classes of one kind together: right nodes of all measured ones."""
+        kind = [each for each in self.classes if each.few_shot == few_shot]
+        recalls = [each.after if after else each.before for each in kind]
+        measured = [each for each in recalls if each is not None]
+        return sum(measured[1:], measured[0]) if measured else None
+
+
+def compute_effect(before: GraphClassifier, after: GraphClassifier, changes: Sequence[Entry]) -> VersionEffect:
+    """The effect of the changes of one version. A class that was only renamed, or merged, is the class that it became.
+
+    An answer is the likeliest class, or that a node looks unknown.
+    """
+    names, old_places = _common_names(before, after, changes)
+    nodes, moves = _moves(before, after, names, old_places)
+    classes = _recalls(before, after, changes)
+    doubts = tuple(_doubts(before, changes))
+    return VersionEffect(nodes, moves, classes, doubts, tuple(_warnings(classes, doubts, changes)))
+
+
+def _common_names(
+    before: GraphClassifier, after: GraphClassifier, changes: Sequence[Entry]
+) -> tuple[list[ClassLabel], np.ndarray]:
+    """Classes of both, and (classes before,) the place of each class of the version before in it."""
+    later = later_names(before.classes_, changes)
+    names = list(dict.fromkeys([*after.classes_, *later.values()]))
+    place = {name: number for number, name in enumerate(names)}
+    return names, np.array([place[later[name]] for name in before.classes_], dtype=np.int64)
+
+
+def _moves(
+    before: GraphClassifier, after: GraphClassifier, names: list[ClassLabel], old_places: np.ndarray
+) -> tuple[int, tuple[Move, ...]]:
+    """The number of nodes that both have, and those whose answer differs."""
+    labelled = np.zeros(after.graph_.visible.row_count, dtype=bool)
+    labelled[after.graph_.visible.rows(after.label_store_.nodes)] = True
+    nodes, moved, kinds = 0, [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+    for rows, old_rows in _common_rows(before, after):
+        old, new = _answers(before, old_rows), _answers(after, rows)
+        old = np.where(old < 0, -1, old_places[old])
+        changed = old != new
+        nodes += rows.size
+        moved.append(rows[changed])
+        kinds.append((old[changed] + 1) * (len(names) + 1) + new[changed] + 1)
+    rows, kind = np.concatenate(moved), np.concatenate(kinds)
+    rows, kind = rows[(order := np.argsort(kind, kind="stable"))], kind[order]
+    different, starts = np.unique(kind, return_index=True)
+    answers: list[ClassLabel | None] = [None, *names]
+    moves = []
+    for number, part in zip(different.tolist(), np.split(rows, starts[1:]), strict=different.size > 0):
+        first, last = divmod(number, len(answers))
+        moves.append(Move(answers[first], answers[last], after.graph_.ids_at(part), int(labelled[part].sum())))
+    return nodes, tuple(sorted(moves, key=lambda move: -move.ids.size))
+
+
+def _common_rows(before: GraphClassifier, after: GraphClassifier) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Rows of nodes that both versions have, in each of them."""
+    every = node_rows(after.graph_.visible)
+    for start in range(0, every.size, ROWS_AT_A_TIME):
+        rows = every[start : start + ROWS_AT_A_TIME]
+        old = rows if before.graph_ is after.graph_ else before.graph_.rows_of_ids(after.graph_.ids_at(rows))
+        yield rows[old >= 0], old[old >= 0]
+
+
+def _answers(model: GraphClassifier, rows: np.ndarray) -> np.ndarray:
+    """(r,) the place of the likeliest class of each row; -1 if it looks unknown."""
+    probabilities, unknown = model.by_row.with_unknown_scores(rows)
+    return np.where(unknown > model.calibration_.threshold, -1, probabilities.argmax(axis=1))
+
+
+def _recalls(before: GraphClassifier, after: GraphClassifier, changes: Sequence[Entry]) -> tuple[ClassRecalls, ...]:
+    """Recalls of all classes that were measured, in the order of the classes after."""
+    first, second = (
+        {
+            model.label_store_.label(name): recall
+            for name, recall in measured_recalls(model.label_store_, model.accuracy(), model.graph_.node_count).items()
+        }
+        for model in (before, after)
+    )
+    old: dict[ClassLabel, Recall] = {}
+    for name, later in later_names(before.classes_, changes).items():
+        if name in first:
+            old[later] = old[later] + first[name] if later in old else first[name]
+    few = few_shot_classes(after.label_store_).tolist()
+    both = zip(after.classes_, few, strict=True)
+    listed = [ClassRecalls(name, late, old.get(name), second.get(name)) for name, late in both]
+    return tuple(each for each in listed if each.before or each.after)
+
+
+def _doubts(before: GraphClassifier, changes: Sequence[Entry]) -> Iterator[Doubt]:
+    """Labels that the version before, which had not learned them, disputes; the most improbable first."""
+    store, graph = before.label_store_, before.graph_
+    given = [(node, str(name)) for entry in changes for name, nodes in _supports(entry) for node in nodes]
+    given = [(node, name) for node, name in given if name in store.classes]
+    rows = graph.rows_of_ids([node for node, _ in given]) if given else np.zeros(0, np.int64)
+    there = rows >= 0
+    there[there] &= ~np.isin(graph.numbers_at(rows[there]), store.nodes)  # it agrees with what it was taught
+    if not there.any():
+        return
+    label = np.array([store.classes.index(name) for _, name in given])[there]
+    probabilities, unknown = before.by_row.with_unknown_scores(rows[there])
+    guess, each = probabilities.argmax(axis=1), np.arange(label.size)
+    wrong = (probabilities[each, label] <= IMPROBABLE) & (unknown <= before.calibration_.threshold) & (guess != label)
+    places = np.flatnonzero(wrong)
+    ids = graph.ids_at(rows[there])
+    for at in places[np.argsort(probabilities[places, label[places]], kind="stable")].tolist():
+        yield Doubt(str(ids[at]), store.labels[label[at]], store.labels[guess[at]], float(probabilities[at, guess[at]]))
+
+
+def _supports(entry: Entry) -> Iterator[tuple[str, list[Any]]]:
+    if entry["what"] == "learn":
+        yield from entry["supports"].items()
+
+
+def _warnings(classes: Sequence[ClassRecalls], doubts: Sequence[Doubt], changes: Sequence[Entry]) -> Iterator[str]:
+    """Sentences on what may have gone wrong."""
+    for each in classes:
+        if each.worse:
+            where = "its labels, each left out in turn" if each.few_shot else "its validation nodes"
+            yield (
+                f"The model recognises {quoted(str(each.name))} less well: {each.after} of {where}, and before "
+                f"{each.before}. Chance alone hardly explains this."
+            )
+    taught = {str(name) for entry in changes for name, _ in _supports(entry)}
+    for each in classes:
+        if str(each.name) in taught and each.few_shot and each.after and each.after.interval[1] < 0.5:
+            yield (
+                f"Of the labels of {quoted(str(each.name))}, each left out in turn, the model recognises {each.after}. "
+                "Some may be wrong, or they are too few for so varied a class."
+            )
+    if doubts:
+        which = "looks" if len(doubts) == 1 else "look"
+        yield f"{counted(len(doubts), 'label')} just given {which} wrong: the model was sure of another class."
