@@ -57,8 +57,8 @@ def assert_effect(server: Client, folder: Path, version: int, renamed: dict[str,
 def test_changes_of_a_model_in_memory(server: Client, folder: Path, free: list[str], servers: Servers) -> None:
     assert server.get("/v1/versions/9/effect").status == 404
     first = effect(server, 1)
-    assert first["status"] == 422
-    assert "first one" in first["detail"]
+    assert first["status"] == "none"
+    assert "first one" in first["why"]
     assert server.teach("new", free[:6]).json["version"] == 2
     shown = assert_effect(server, folder, 2)
     assert any(move["after"] == "new" and move["labelled"] for move in shown["moves"])
@@ -134,6 +134,22 @@ def test_wrong_labels_raise_a_warning(server: Client, graph: Graph, folder: Path
     assert any("just given" in each for each in shown["warnings"])
 
 
+def test_labels_that_the_model_goes_on_disputing(server: Client, graph: Graph) -> None:
+    """A label of a node that was labelled before: only the version after, which learned it, can dispute it."""
+    ids = graph.node_ids[graph.labels == graph.class_number("class-00")].tolist()
+    nodes = [str(node) for node in ids if str(node).startswith("n")][:3]
+    version = server.teach("class-01", nodes, on_conflict="replace").json["version"]
+    shown = effect(server, version)
+    after = {node: server.node(node).json for node in nodes}
+    disputed = {
+        node
+        for node, card in after.items()
+        if not card["unknown"] and card["classes"][0]["name"] != "class-01" and card["classes"][0]["probability"] > 0.95
+    }
+    assert disputed <= {each["id"] for each in shown["doubts"]} <= set(nodes)
+    assert disputed
+
+
 def test_a_model_on_disk(graph: Graph, servers: Servers, tmp_path: Path, free: list[str]) -> None:
     write_folder(graph, tmp_path / "graph")
     on_disk = GraphFolder.open(tmp_path / "graph", Resources(tmp_path / "work", 4 << 30))
@@ -147,5 +163,5 @@ def test_a_model_on_disk(graph: Graph, servers: Servers, tmp_path: Path, free: l
     for name in free[6:9]:
         server.teach("newer", [name])
     old = effect(servers.start(Path(shutil.copytree(tmp_path / "model", tmp_path / "copy"))), 2)
-    assert old["status"] == 422
-    assert "not on disk any more" in old["detail"]
+    assert old["status"] == "none"
+    assert "not on disk any more" in old["why"]

@@ -11,11 +11,11 @@ from graphfcl.graph.interfaces import VisibleNodes
 from graphfcl.production.labelling.groups import Group
 from graphfcl.production.labelling.suggestions import Suggestion
 from graphfcl.production.model.card import gain_text
+from graphfcl.production.model.recalls import is_loss, measured_recalls
 from graphfcl.service.changes import as_sent, sessions_of
 from graphfcl.service.snapshots import Snapshot
 
 LIKELIEST, FEATURES, REASONS = 5, 20, 8
-LOST = 0.05  # loss of recall above which a class gets a warning
 GOLDEN = np.pi * (3 - np.sqrt(5))  # no two of the first nodes of a ring fall on one another
 STEPS = 60
 HOPS = 2
@@ -169,10 +169,12 @@ def _neighbour_sentence(snapshot: Snapshot, row: int) -> str:
 def class_cards(snapshot: Snapshot) -> tuple[list[dict[str, Any]], str]:
     """Every class, and a sentence on which would gain most from more labels.
 
-    Labels, the version that added it (0: the fit), its recall now and before the last change, and what the recall would
-    gain from more labels.
+    Labels, the version that added it (0: the fit), its recall now and before the last change, the nodes that it was
+    measured on with a 95 % interval, and what the recall would gain from more labels.
     """
     after, before = snapshot.recalls
+    store, nodes = snapshot.model.label_store_, snapshot.graph.node_count
+    measured, earlier = (measured_recalls(store, {"classes": each}, nodes) for each in (after, before))
     sessions = sessions_of(snapshot.changes)
     table, cards = snapshot.model.class_table(), []
     for name, each in zip(snapshot.model.label_store_.classes, table, strict=True):
@@ -181,12 +183,12 @@ def class_cards(snapshot: Snapshot) -> tuple[list[dict[str, Any]], str]:
             "labels": each.labels + each.validation,
             "session": sessions.get(name) if each.few_shot else 0,
             "recall": after.get(name),
+            "measured": measured[name].as_json() if name in measured else None,
             "recall_before": before.get(name),
             "gain": each.gain,
         }
-        loss = before.get(name, 0.0) - after.get(name, 1.0)
-        if loss > LOST:
-            card["warning"] = f"the last change cost it {100 * loss:.0f} points of recall"
+        if name in measured and name in earlier and is_loss(earlier[name], measured[name]):
+            card["warning"] = f"recognised less often since the last change: {measured[name]}, before {earlier[name]}"
         cards.append(card)
     return cards, gain_text(table)
 

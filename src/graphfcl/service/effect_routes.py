@@ -2,7 +2,7 @@
 
 import threading
 from collections import OrderedDict
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Response
 from pydantic import BaseModel
@@ -60,7 +60,7 @@ class AccuracyAnswer(BaseModel):
 
 
 class DoubtAnswer(BaseModel):
-    """A label just given that looks wrong: with ``probability`` the model before would have answered ``guess``."""
+    """A label just given that looks wrong: with ``probability`` the model answers ``guess``, or did before."""
 
     id: str
     label: str | int
@@ -69,10 +69,11 @@ class DoubtAnswer(BaseModel):
 
 
 class EffectAnswer(BaseModel):
-    """What a version changed. While ``status`` is ``computing``, all else but ``version`` is missing."""
+    """What a version changed, once ``status`` is ``ready``; ``none``: there is nothing to compare it with, see why."""
 
     version: int
-    status: str
+    status: Literal["ready", "computing", "none"]
+    why: str | None = None
     effect_of: int | None = None
     nodes: int | None = None
     changed: int | None = None
@@ -100,8 +101,8 @@ class Effects:
         self._service, self._lock = service, threading.Lock()
         self._kept: OrderedDict[str, VersionEffect] = OrderedDict()
 
-    def find(self, version: int) -> VersionEffect | None:
-        """The effect of a version; None while it is being computed."""
+    def find(self, version: int) -> VersionEffect | str | None:
+        """The effect of a version; None while it is being computed; a sentence if it cannot be."""
         snapshot = self._service.writer.current
         if not any(change.version == version for change in snapshot.changes):
             raise Problem(404, f"there is no version {version}: /v1/versions lists them.", version=snapshot.version)
@@ -114,7 +115,7 @@ class Effects:
             ("effect", version), lambda newest: self._compute(version, newest), snapshot
         )
         if computed is not None and computed.error is not None and computed.version == snapshot.version:
-            raise Problem(422, computed.error, version=snapshot.version)
+            return computed.error
         return None
 
     def _key(self, version: int) -> str:
@@ -164,9 +165,12 @@ def effect_routes(service: Service) -> APIRouter:
         It is computed in the background: ``status`` says whether it is ready. A null class: the nodes look unknown.
         """
         effect = effects.find(version)
-        if effect is None:
-            return answered({"status": "computing"}, service.writer.current.version)
-        return answered({"status": "ready", "effect_of": version, **_as_json(effect)}, service.writer.current.version)
+        values: dict[str, Any] = {"status": "computing"}
+        if isinstance(effect, str):
+            values = {"status": "none", "why": effect}
+        elif effect is not None:
+            values = {"status": "ready", **_as_json(effect)}
+        return answered({**values, "effect_of": version}, service.writer.current.version)
 
     @routes.get("/versions/{version}/moves/{number}", response_model=MovedNodesAnswer)
     def get_moved_nodes(
@@ -178,8 +182,8 @@ def effect_routes(service: Service) -> APIRouter:
         """The nodes of one move of an effect, which is ready."""
         refuse_many(limit, service.limits.ids, "nodes")
         effect = effects.find(version)
-        if effect is None or not 1 <= number <= len(effect.moves):
-            why = "is still being computed" if effect is None else f"has no move {number}"
+        if not isinstance(effect, VersionEffect) or not 1 <= number <= len(effect.moves):
+            why = f"has no move {number}" if isinstance(effect, VersionEffect) else "is not computed"
             raise Problem(404, f"the effect of version {version} {why}: /v1/versions/{version}/effect lists them.")
         move = effect.moves[number - 1]
         ids = [str(each) for each in move.ids[offset : offset + limit].tolist()]

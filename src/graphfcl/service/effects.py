@@ -16,7 +16,7 @@ from graphfcl.production.changes.effects import later_names
 from graphfcl.production.labels.history import Entry
 from graphfcl.production.model.recalls import Recall, is_loss, measured_recalls
 
-IMPROBABLE = 0.05  # a label that the model before gave at most this probability looks wrong
+IMPROBABLE = 0.05  # a label of at most this probability looks wrong
 LISTED = 20  # labels that a warning lists
 
 
@@ -46,7 +46,7 @@ class ClassRecalls:
 
 @dataclass(frozen=True)
 class Doubt:
-    """A label just given that looks wrong: the model before was sure of another class."""
+    """A label just given that looks wrong: the model was sure of another class before, or still is."""
 
     id: str
     label: ClassLabel
@@ -80,7 +80,7 @@ def compute_effect(before: GraphClassifier, after: GraphClassifier, changes: Seq
     names, old_places = _common_names(before, after, changes)
     nodes, moves = _moves(before, after, names, old_places)
     classes = _recalls(before, after, changes)
-    doubts = tuple(_doubts(before, changes))
+    doubts = tuple(_doubts(before, after, changes))
     return VersionEffect(nodes, moves, classes, doubts, tuple(_warnings(classes, doubts, changes)))
 
 
@@ -153,24 +153,35 @@ def _recalls(before: GraphClassifier, after: GraphClassifier, changes: Sequence[
     return tuple(each for each in listed if each.before or each.after)
 
 
-def _doubts(before: GraphClassifier, changes: Sequence[Entry]) -> Iterator[Doubt]:
-    """Labels that the version before, which had not learned them, disputes; the most improbable first."""
-    store, graph = before.label_store_, before.graph_
-    given = [(node, str(name)) for entry in changes for name, nodes in _supports(entry) for node in nodes]
-    given = [(node, name) for node, name in given if name in store.classes]
-    rows = graph.rows_of_ids([node for node, _ in given]) if given else np.zeros(0, np.int64)
-    there = rows >= 0
-    there[there] &= ~np.isin(graph.numbers_at(rows[there]), store.nodes)  # it agrees with what it was taught
-    if not there.any():
+def _doubts(before: GraphClassifier, after: GraphClassifier, changes: Sequence[Entry]) -> Iterator[Doubt]:
+    """Labels just given that the version before, which had not learned them, disputes, or the one after still does."""
+    given = {node: str(name) for entry in changes for name, nodes in _supports(entry) for node in nodes}
+    for model, learned in ((before, before.label_store_.nodes), (after, np.zeros(0, dtype=np.int64))):
+        disputed = list(_disputed(model, given, learned))
+        given = {node: name for node, name in given.items() if str(node) not in {each.id for each in disputed}}
+        yield from disputed
+
+
+def _disputed(model: GraphClassifier, given: dict[Any, str], learned: np.ndarray) -> Iterator[Doubt]:
+    """Labels of which a model is sure that they are of another class, the most improbable first. given: by node.
+
+    learned: numbers of nodes that are passed over: a model agrees with what it was taught.
+    """
+    store, graph = model.label_store_, model.graph_
+    place = {name: number for number, name in enumerate(store.classes)}
+    nodes = [node for node, name in given.items() if name in place]
+    rows = graph.rows_of_ids(nodes) if nodes else np.zeros(0, np.int64)
+    used = np.flatnonzero(rows >= 0)
+    used = used[~np.isin(graph.numbers_at(rows[used]), learned)]
+    if not used.size:
         return
-    label = np.array([store.classes.index(name) for _, name in given])[there]
-    probabilities, unknown = before.by_row.with_unknown_scores(rows[there])
-    guess, each = probabilities.argmax(axis=1), np.arange(label.size)
-    wrong = (probabilities[each, label] <= IMPROBABLE) & (unknown <= before.calibration_.threshold) & (guess != label)
-    places = np.flatnonzero(wrong)
-    ids = graph.ids_at(rows[there])
-    for at in places[np.argsort(probabilities[places, label[places]], kind="stable")].tolist():
-        yield Doubt(str(ids[at]), store.labels[label[at]], store.labels[guess[at]], float(probabilities[at, guess[at]]))
+    rows, label = rows[used], np.array([place[given[nodes[at]]] for at in used.tolist()])
+    probabilities, unknown = model.by_row.with_unknown_scores(rows)
+    guess, own = probabilities.argmax(axis=1), probabilities[np.arange(label.size), label]
+    places = np.flatnonzero((own <= IMPROBABLE) & (unknown <= model.calibration_.threshold) & (guess != label))
+    for at in places[np.argsort(own[places], kind="stable")].tolist():
+        node, probability = str(nodes[used[at]]), float(probabilities[at, guess[at]])
+        yield Doubt(node, store.labels[label[at]], store.labels[guess[at]], probability)
 
 
 def _supports(entry: Entry) -> Iterator[tuple[str, list[Any]]]:
@@ -196,4 +207,4 @@ def _warnings(classes: Sequence[ClassRecalls], doubts: Sequence[Doubt], changes:
             )
     if doubts:
         which = "looks" if len(doubts) == 1 else "look"
-        yield f"{counted(len(doubts), 'label')} just given {which} wrong: the model was sure of another class."
+        yield f"{counted(len(doubts), 'label')} just given {which} wrong: the model is sure of another class."

@@ -8,6 +8,7 @@ import { loadCatalogue, startCatalogue } from "./catalogue.js";
 import { startDecisions, undoLast } from "./decisions.js";
 import { askToken } from "./dialogs.js";
 import { byId } from "./dom.js";
+import { startEffect } from "./effect.js";
 import { loadGroups, startGroups } from "./groups.js";
 import { openKeys, startKeys } from "./keys.js";
 import { answerByKey, newClass, otherClass, startLabelling } from "./labelling.js";
@@ -126,7 +127,7 @@ async function start() {
     await loadCatalogue();
     say("Ready.");
     watch();
-    await Promise.all([loadVersions(), startQueue(show), startGroups(show)]);
+    await Promise.all([loadVersions(), startQueue(show), startGroups(show), startEffect(show)]);
   } catch (error) {
     tellError(error);
   }

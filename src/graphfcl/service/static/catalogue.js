@@ -6,6 +6,7 @@ import { chooseClass } from "./class_choice.js";
 import { renameKey } from "./class_keys.js";
 import { followName } from "./decisions.js";
 import { askName, confirmed } from "./dialogs.js";
+import { recallText } from "./effect.js";
 import { asSentence, button, byId, counted, element, fill, percent } from "./dom.js";
 import { classNames, emit, state } from "./state.js";
 
@@ -43,6 +44,7 @@ function row(entry) {
       recall(entry),
     ),
     entry.warning && element("p", { class: "warning" }, asSentence(entry.warning)),
+    entry.measured && element("p", { class: "hint" }, `Recognised: ${recallText(entry.measured)}, with the 95 % interval.`),
     element("p", { class: "hint" }, learnedWhen(entry)),
     element("div", { class: "actions" }, [
       button("Rename", () => rename(entry.name)),
@@ -58,16 +60,17 @@ function row(entry) {
 }
 
 /** Recall of the class after the last change, and before it if that differs. */
-function recall({ recall: after, recall_before: before }) {
+function recall({ recall: after, recall_before: before, measured }) {
   if (after === null || after === undefined) return element("span", { class: "recall hint" }, "not measured");
   const differs = before !== null && before !== undefined && Math.round(100 * before) !== Math.round(100 * after);
   const kind = differs ? (after < before - LOSS ? "worse" : after > before ? "better" : "same") : "same";
-  const spoken = differs ? `recall ${percent(before)} before the last change, ${percent(after)} after` : `recall ${percent(after)}`;
+  const figures = measured ? recallText(measured) : percent(after);
+  const spoken = differs ? `recall ${percent(before)} before the last change, ${figures} after` : `recall ${figures}`;
   return element(
     "span",
     { class: "recall", "data-kind": kind },
     element("span", { class: "unseen" }, spoken),
-    element("span", { "aria-hidden": "true" }, differs ? `${percent(before)} → ${percent(after)}` : percent(after)),
+    element("span", { "aria-hidden": "true", title: figures }, differs && `${percent(before)} → `, measured ? `${measured.right} of ${measured.of}` : percent(after)),
   );
 }
 

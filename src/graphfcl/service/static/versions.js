@@ -3,7 +3,8 @@
 import { othersChanges, path, read } from "./api.js";
 import { change } from "./changes.js";
 import { confirmed } from "./dialogs.js";
-import { asSentence, button, byId, element, fill, percent } from "./dom.js";
+import { openEffect } from "./effect.js";
+import { asSentence, button, byId, element, fill } from "./dom.js";
 import { emit } from "./state.js";
 
 const SHOWN = 8;
@@ -40,22 +41,12 @@ function row(entry, newest) {
     element(
       "div",
       { class: "version-foot" },
-      element("span", { class: "hint" }, accuracyOf(entry.accuracy)),
+      button("Changes", () => openEffect(entry.version), { class: "quiet", "aria-label": `Changes of version ${entry.version}` }),
       newest
         ? element("span", { class: "hint" }, "in use")
         : button("Go back to it", () => goBack(entry), { "aria-label": `Go back to version ${entry.version}` }),
     ),
   );
-}
-
-/** Accuracy on validation nodes and of classes learned later, where they were measured. */
-function accuracyOf(accuracy) {
-  const { validation, leave_one_out: learned } = accuracy ?? {};
-  const parts = [
-    typeof validation === "number" && `${percent(validation, 1)} right on validation nodes`,
-    typeof learned === "number" && `${percent(learned, 1)} on classes learned later`,
-  ];
-  return parts.filter(Boolean).join(", ");
 }
 
 async function goBack(entry) {
