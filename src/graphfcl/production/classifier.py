@@ -215,16 +215,27 @@ class GraphClassifier(AnsweringModel):
         return self
 
     def name_group(
-        self, group: "Group", name: ClassLabel, *, by: str = "", new_classes: "NewClasses" = True
+        self,
+        group: "Group",
+        name: ClassLabel,
+        *,
+        nodes: Sequence[Any] | None = None,
+        by: str = "",
+        when: str | datetime.date = "",
+        new_classes: "NewClasses" = True,
     ) -> "GraphClassifier":
-        """Teach a group that :meth:`groups` found as a class, with ``shot`` typical, diverse members as supports.
+        """Teach a group that :meth:`groups` found as a class.
 
-        new_classes: see :meth:`learn_listed`.
+        nodes: the members to learn, all of them; None: ``shot`` typical, diverse ones. That they were members of a
+        group is kept with the labels. by, when: see :meth:`learn`. new_classes: see :meth:`learn_listed`.
         """
+        from graphfcl.production.changes.label_batch import supports_of
         from graphfcl.production.labelling.groups import supports_of_group
 
-        supports = {name: supports_of_group(self._current(), group, self.shot)}
-        return self.learn(supports, by=by, new_classes=new_classes)
+        state = self._current()
+        ids = supports_of_group(state, group, self.shot, nodes)
+        statement = Statement.of(by, when, {"reason": group.reason}, "the group")
+        return self.learn_listed(supports_of({name: ids}, statement, state.parts.label_store), new_classes=new_classes)
 
     def unlearn(self, nodes: Sequence[Any]) -> "GraphClassifier":
         """Take back the labels of some nodes; a class that loses its last one is retired."""

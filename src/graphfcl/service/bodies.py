@@ -11,6 +11,7 @@ Id = Annotated[StrictStr, Field(max_length=NODE_ID.longest)] | Whole
 ClassName = Annotated[StrictStr, Field(min_length=1, max_length=CLASS_NAME.longest)] | Whole
 NewClasses = StrictBool | list[ClassName]
 By = Annotated[StrictStr, Field(max_length=200)]
+Remark = Annotated[StrictStr, Field(max_length=1_000)]
 LARGEST = 1e15  # squares of larger numbers overflow 32-bit floats
 Finite = Annotated[float, Field(allow_inf_nan=False, ge=-LARGEST, le=LARGEST)]
 
@@ -28,10 +29,12 @@ class Ids(Body):
 
 
 class Label(Body):
-    """A node and its class."""
+    """A node and its class. reason: why it was asked about. note: what the person says of it; both are kept with it."""
 
     id: Id
     name: ClassName = Field(alias="class")
+    reason: Remark = ""
+    note: Remark = ""
 
 
 class Labels(Body):
@@ -61,9 +64,13 @@ class Into(Body):
 
 
 class GroupName(Body):
-    """The class name for a group. version, count: of the list that contains the group. new_classes: as of labels."""
+    """The class name for a group. version, count: of the list that contains the group. new_classes: as of labels.
+
+    nodes: the members to teach, all of them; by default as many typical ones as the model has shots.
+    """
 
     name: ClassName
+    nodes: list[Id] | None = Field(None, min_length=1)
     by: By = ""
     version: StrictInt
     count: int = Field(5, ge=1, le=20)

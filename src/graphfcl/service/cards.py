@@ -32,12 +32,23 @@ def node_card(snapshot: Snapshot, row: int) -> dict[str, Any]:
     predicted = snapshot.predictions(rows)
     return {
         **short_card(snapshot, row),
+        "statements": statement_cards(snapshot, row),
         "classes": likeliest(snapshot.classes, predicted.probabilities[0]),
         "unknown": bool(predicted.unknown[0]),
         "unknown_score": float(predicted.unknown_scores[0]),
         "degree": int(snapshot.graph.visible.neighbours_at(rows).nnz),
         "features": _features(snapshot, row),
     }
+
+
+def statement_cards(snapshot: Snapshot, row: int) -> list[dict[str, str]]:
+    """Who gave the label of a node, when, why it was asked about, and what was noted; the first one first."""
+    number = int(snapshot.graph.numbers_at(np.array([row]))[0])
+    return [
+        {"by": each.by, "when": each.when, "reason": kept.get("reason", ""), "note": kept.get("note", "")}
+        for each in snapshot.model.label_store_.statements.get(number, ())
+        for kept in [dict(each.kept)]
+    ]
 
 
 def likeliest(classes: Sequence[ClassLabel], probabilities: np.ndarray) -> list[dict[str, Any]]:

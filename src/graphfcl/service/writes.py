@@ -1,5 +1,6 @@
 """Routes that change the model. Each writes one version of the folder, or nothing."""
 
+import datetime
 import hashlib
 from collections.abc import Callable, Sequence
 from typing import Annotated
@@ -73,9 +74,8 @@ def _label_routes(routes: APIRouter, service: Service) -> None:
             _refuse_names(snapshot, names, again=body.again)
             if body.on_conflict == "refuse":
                 _refuse_conflicts(snapshot, body.labels, rows)
-            statement = Statement.of(body.by, "", {}, "by")
             supports = [
-                Support(label.id, str(label.name), f"label {place}", statement)
+                Support(label.id, str(label.name), f"label {place}", statement_of(body.by, label, f"label {place}"))
                 for place, label in enumerate(body.labels, 1)
             ]
             model.learn_listed(supports, on_conflict=body.on_conflict, new_classes=body.new_classes)
@@ -95,7 +95,8 @@ def _label_routes(routes: APIRouter, service: Service) -> None:
 
     @routes.post("/groups/{number}/name", response_model=Changed)
     async def name_group(change: Change, number: int, body: bodies.GroupName) -> Response:
-        """Name a group of a version: its typical, spread members become the supports of a class."""
+        """Name a group of a version: ``nodes``, or its typical, spread members, become the supports of a class."""
+        refuse_many(len(body.nodes or ()), service.limits.labels, "nodes")
 
         def apply(model: GraphClassifier, snapshot: Snapshot) -> None:
             if body.version != snapshot.version:
@@ -105,9 +106,20 @@ def _label_routes(routes: APIRouter, service: Service) -> None:
             if number not in groups:
                 raise Problem(404, f"version {snapshot.version} has no group {number}: /v1/groups lists them.")
             _refuse_names(snapshot, [body.name], again=body.again)
-            model.name_group(groups[number], body.name, by=body.by, new_classes=body.new_classes)
+            more = {"by": body.by, "when": now(), "new_classes": body.new_classes}
+            model.name_group(groups[number], body.name, nodes=body.nodes, **more)
 
         return await service.change(change, apply)
+
+
+def statement_of(by: str, label: bodies.Label, place: str) -> Statement:
+    """Who gives a label now, why the node was asked about, and what is noted."""
+    return Statement.of(by, now(), {"reason": label.reason, "note": label.note}, place)
+
+
+def now() -> str:
+    """The time in UTC, to the second."""
+    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
 
 
 def _refuse_names(snapshot: Snapshot, names: Sequence[str | int], *, again: bool) -> None:

@@ -237,6 +237,21 @@ def test_members_that_got_a_label_meanwhile_are_left_out(teachable: GraphClassif
     assert len(teachable.history) == before
 
 
+def test_chosen_members_are_taught_all_of_them_and_no_other(teachable: GraphClassifier) -> None:
+    group = teachable.groups()[0]
+    chosen = list(group.nodes[::2])
+    with pytest.raises(InputError, match="'nobody' is no member of group 1"):
+        teachable.name_group(group, "gardening", nodes=[*chosen, "nobody"])
+    with pytest.raises(InputError, match="no member is given"):
+        teachable.name_group(group, "gardening", nodes=[])
+    assert len(teachable.history) == 1
+    teachable.name_group(group, "gardening", nodes=chosen, by="ann", when="2026-11-19")
+    assert sorted(teachable.history[-1]["supports"]["gardening"]) == sorted(chosen)
+    columns = teachable.label_columns(chosen)
+    assert set(columns["when"]) == {"2026-11-19"}
+    assert set(columns["reason"]) == {group.reason}
+
+
 def test_a_bad_name_changes_nothing(teachable: GraphClassifier) -> None:
     group = teachable.groups()[0]
     with pytest.raises(InputError, match="empty class"):

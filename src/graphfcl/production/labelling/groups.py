@@ -9,7 +9,7 @@ from scipy import sparse
 
 from graphfcl.active.clusters import clusters, principal_components, unit_rows
 from graphfcl.active.grouping import Balls, Crowd, PurityModel, TightGroup, core_size, tight_groups
-from graphfcl.errors import InputError, shown
+from graphfcl.errors import InputError, quoted, shown
 from graphfcl.graph import Standardisation
 from graphfcl.graph.ids import ClassLabel, listed
 from graphfcl.production.answers.row_values import node_rows
@@ -52,6 +52,11 @@ class Group:
     shares: tuple[float, ...]
     estimated_purity: float
     why: str
+
+    @property
+    def reason(self) -> str:
+        """Why its members are taught, in a few words that are kept with their labels."""
+        return f"member of a group of {self.size} similar nodes, estimated purity {100 * self.estimated_purity:.0f} %"
 
     def as_json(self) -> dict[str, Any]:
         """Its fields as JSON values."""
@@ -160,14 +165,16 @@ def spread_typical(values: np.ndarray, count: int) -> np.ndarray:
     return nearest[np.argsort(-sizes, kind="stable")]
 
 
-def supports_of_group(state: ModelState, group: Group, count: int) -> list[Any]:
+def supports_of_group(state: ModelState, group: Group, count: int, nodes: Sequence[Any] | None = None) -> list[Any]:
     """Ids of typical, spread members without a label: those that were shown, or others if they do not suffice.
 
-    An error if no member is left.
+    An error if no member is left. nodes: members to take instead, all of them.
     """
     if not isinstance(group, Group):
         raise InputError(f"{shown(group)} is no group: give one of those that groups() answered.")
     graph = state.parts.graph
+    if nodes is not None:
+        return _members(group, nodes)
     typical = _without_label(state, group.typical)
     if len(group.typical) >= count and typical.size == len(group.typical):
         return graph.ids_at(typical[:count]).tolist()
@@ -179,6 +186,16 @@ def supports_of_group(state: ModelState, group: Group, count: int) -> list[Any]:
         )
     values = unit_rows(principal_components(vectors_of(state)(rows), COMPONENTS))
     return graph.ids_at(rows[spread_typical(values, count)]).tolist()
+
+
+def _members(group: Group, nodes: Sequence[Any]) -> list[Any]:
+    """The nodes, as the group has them; an error if one is not in it."""
+    by_text = {str(node): node for node in group.nodes}
+    others = [node for node in nodes if str(node) not in by_text]
+    if others or not len(nodes):
+        what = f"node {quoted(others[0])} is no member of group {group.number}" if others else "no member is given"
+        raise InputError(f"{what}: give nodes that the group lists; nothing was learned.")
+    return list(dict.fromkeys(by_text[str(node)] for node in nodes))
 
 
 def _without_label(state: ModelState, nodes: Sequence[Any]) -> np.ndarray:
