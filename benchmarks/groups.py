@@ -84,6 +84,15 @@ def show(rows: list[Row]) -> None:
             f"recall when named {np.mean(recalls) if recalls else float('nan'):.2f}, "
             f"{np.mean([row['seconds'] for row in here]):.1f} s"
         )
+    gaps = {
+        dataset: 100 * float(np.mean([row["sure"] - row["purity"] for row in rows if row["dataset"] == dataset]))
+        for dataset in dict.fromkeys(row["dataset"] for row in rows)
+    }
+    for dataset, gap in gaps.items():
+        report(f"stated minus true purity, {dataset}", gap, "points", "within 5", abs(gap) <= 5)
+    sure = [row["purity"] for row in rows if row["sure"] >= 0.95]
+    few = float(np.mean([purity < 0.8 for purity in sure])) if sure else 0.0
+    report(f"of {len(sure)} groups of stated 95 % or more, below 80 %", 100 * few, "%", "<= 5", few <= 0.05)
     mean = float(np.mean(purities))
     report("purity of the five tightest groups, mean over the graphs", 100 * mean, "%", ">= 85", mean >= 0.85)
 

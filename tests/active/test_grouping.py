@@ -1,5 +1,7 @@
 """Tight groups on points whose groups anybody can see, and their figures against plain loops."""
 
+import json
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -142,3 +144,22 @@ def test_figures_that_speak_against_purity_get_no_weight() -> None:
 def test_with_few_labels_the_purity_model_is_the_usual_one() -> None:
     crowd, of = crowd_of((20,), 0.2)
     assert PurityModel.learned(Balls.of(crowd, 15), of) == PurityModel.usual()
+
+
+@pytest.mark.parametrize("kinds", [1, 2, 5])
+def test_stated_purity_is_that_of_groups_of_hidden_classes(kinds: int) -> None:
+    """Heaps hold nodes of several classes in turn: however tight, their groups are not purer than that."""
+    crowd, of = crowd_of((40, 40, 40, 40), 0.3, loose=40)
+    columns = kinds * of + np.arange(of.size) % kinds
+    model = PurityModel.of_hidden(crowd, columns)
+    assert model is not None
+    groups = tight_groups(crowd, model, 4)
+    true = np.mean([purity(columns[None, each.rows])[0] for each in groups])
+    stated = np.mean([each.estimated_purity for each in groups])
+    assert stated == pytest.approx(min(true, 0.99), abs=0.05)
+    assert PurityModel.from_json(json.loads(json.dumps(model.as_json()))) == model
+
+
+def test_few_hidden_nodes_teach_nothing() -> None:
+    crowd, of = crowd_of((30,), 0.3)
+    assert PurityModel.of_hidden(crowd, of) is None

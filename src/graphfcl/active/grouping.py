@@ -8,12 +8,15 @@ Every node has a *ball*: itself and the m − 1 nodes most like it. Two figures 
 The tightest balls, by the sum of their ranks in both, become cores. A core grows by nodes that have half of their
 nearest inside and are as near to its mean as its own members.
 
-What tightness is worth differs from graph to graph, so labelled nodes teach it: the balls of some whole classes are
-made in the same way, and a logistic regression learns the purity of a ball (the share of its largest class) from both
-figures. Its answer for a core is the core's *estimated purity*.
+What tightness is worth differs from graph to graph, so nodes of known classes teach it: their balls are made in the
+same way, and a logistic regression learns the purity of a ball (the share of its largest class) from both figures. The
+tightest balls are chosen ones and groups are larger than their cores, so groups are found among these nodes too, and
+the mean difference of their true purity from what the regression says is added. The sum is the *estimated purity*. It
+is honest if the nodes were hidden from the encoder that made the vectors.
 """
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -28,6 +31,8 @@ APART = 0.2  # a core has at most this share of its nearest in other groups
 FEWEST = 40  # labelled nodes that teach how pure tight balls are
 USUAL = (-6.0, 9.0, 2.0)  # what cohesion and links are worth where labels are too few: offset, cohesion, inside
 HIGHEST_PURITY = 0.99  # of a group: a few labelled classes cannot show more
+CHECKED = 10  # groups among known nodes whose true purity corrects the regression
+LOWEST_PURITY = 0.05
 OUTER = 0.005  # share of labelled balls at either end beyond which a figure counts no more
 
 
@@ -92,15 +97,16 @@ def _inside(crowd: Crowd, members: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class PurityModel:
-    """How pure a ball of this tightness is: 1 / (1 + exp(−(offset + weights · tightness))), at most ``HIGHEST_PURITY``.
+    """How pure a ball of this tightness is: 1 / (1 + exp(−(offset + weights · tightness))) + shift, within bounds.
 
-    low, high: what was seen; a figure beyond counts as the last one that was.
+    low, high: what was seen; a figure beyond counts as the last one that was. shift: what groups differ by from balls.
     """
 
     offset: float
     weights: tuple[float, float]
     low: tuple[float, float] = (0.0, 0.0)
     high: tuple[float, float] = (1.0, 1.0)
+    shift: float = 0.0
 
     @classmethod
     def usual(cls) -> "PurityModel":
@@ -136,7 +142,31 @@ class PurityModel:
     def of(self, tightness: np.ndarray) -> np.ndarray:
         """(n,) in (0, 1), from (n, 2)."""
         seen = np.clip(tightness, self.low, self.high)
-        return np.minimum(HIGHEST_PURITY, 1 / (1 + np.exp(-(self.offset + seen @ np.array(self.weights)))))
+        share = 1 / (1 + np.exp(-(self.offset + seen @ np.array(self.weights))))
+        return np.clip(share + self.shift, LOWEST_PURITY, HIGHEST_PURITY)
+
+    @classmethod
+    def of_hidden(cls, crowd: Crowd, columns: np.ndarray) -> "PurityModel | None":
+        """From nodes that were hidden from the encoder, corrected by groups found among them; None if they are few.
+
+        columns: (n,) their classes.
+        """
+        if len(crowd) < FEWEST:
+            return None
+        model = cls.learned(Balls.of(crowd, core_size(len(crowd))), columns)
+        groups = tight_groups(crowd, model, CHECKED)
+        stated = [group.estimated_purity for group in groups]
+        true = [purity(columns[None, group.rows])[0] for group in groups]
+        return replace(model, shift=float(np.mean(true) - np.mean(stated)))
+
+    def as_json(self) -> dict[str, Any]:
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
+
+    @classmethod
+    def from_json(cls, values: dict[str, Any]) -> "PurityModel":
+        """The reverse; TypeError or ValueError if it is something else."""
+        pairs = {name: _pair(np.array(values[name], dtype=np.float64)) for name in ("weights", "low", "high")}
+        return cls(offset=float(values["offset"]), shift=float(values["shift"]), **pairs)
 
 
 def _pair(values: np.ndarray) -> tuple[float, float]:

@@ -77,9 +77,8 @@ def test_a_group_says_what_it_links_to_and_why(ridge: GraphClassifier) -> None:
     for name, share in zip(group.neighbours, group.shares, strict=True):
         assert share == pytest.approx(shares[str(name)])
     assert f"its {group.size} nodes look like" in group.why
-    core = min(max(ridge.prediction_columns()["unknown"].sum() // 20, 10), 25)
     assert group.why.endswith(
-        f"core of {core} is as tight as labelled nodes that are {100 * group.estimated_purity:.0f} % of one class"
+        f"nodes as alike whose class is known are {100 * group.estimated_purity:.0f} % of one class"
     )
     assert f"{100 * inside / total:.0f} % of their links" in group.why
     assert json.loads(json.dumps(group.as_json()))["nodes"] == list(group.nodes)

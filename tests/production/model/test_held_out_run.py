@@ -1,5 +1,6 @@
 """What a calibration run teaches, with a learner whose answers are known beforehand."""
 
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -7,8 +8,9 @@ import numpy as np
 import pytest
 
 from graphfcl import NO_STORE, SILENT, BaseSession, Learner, Session, VisibleGraph, VisibleNodes
+from graphfcl.active.grouping import PurityModel
 from graphfcl.production import FitCheckpoints
-from graphfcl.production.answers.calibration import HeldOutResult
+from graphfcl.production.answers.calibration import Calibration, HeldOutResult
 from graphfcl.production.answers.row_values import RowValues
 from graphfcl.production.model.fitting import Labels, make_start
 from graphfcl.production.model.held_out_run import run_held_out
@@ -109,3 +111,12 @@ def test_scores_that_rule_a_class_out_are_far_below_all_others() -> None:
     np.testing.assert_array_equal(found[np.isfinite(scores)], scores[np.isfinite(scores)])
     assert found[0, 1] < -20
     assert RowValues.of(found).bounded().whole() is found
+
+
+def test_groups_of_held_out_classes_are_measured() -> None:
+    """Features are noise, so the most alike of unknown nodes are of any class."""
+    held_out, _ = run({})
+    stated = PurityModel.from_json(held_out.group_purity).of(np.array([[1.0, 1.0]]))
+    assert 0.2 < float(stated[0]) < 0.7
+    calibration = Calibration(held_out=held_out).as_json()
+    assert json.loads(json.dumps(calibration))["held_out"]["group_purity"] == held_out.group_purity

@@ -50,6 +50,7 @@ class HeldOutResult:
     few_excess: its difference from the 90 % quantile of their left-out supports; None if the method cannot leave
         supports out.
     few_misses: (1001,) quantiles of the misses of nodes of few-shot classes, or None.
+    group_purity: how pure groups of nodes of unknown classes are (``PurityModel``); empty if it was not measured.
     """
 
     weights: dict[str, float] = field(default_factory=default_weights)
@@ -59,6 +60,7 @@ class HeldOutResult:
     few_limit: float | None = None
     few_excess: float | None = None
     few_misses: tuple[float, ...] | None = None
+    group_purity: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -236,6 +238,8 @@ class Calibration:
         held_out = self.held_out
         numbers = [self.temperature, self.heat, self.threshold, self.tail, held_out.few_heat, held_out.few_share]
         numbers += [each for each in (held_out.few_limit, held_out.few_excess) if each is not None]
+        for value in held_out.group_purity.values():
+            numbers += value if isinstance(value, list) else [value]
         for by_name in (self.middles, self.spreads, held_out.weights, held_out.slopes):
             numbers += by_name.values()
         for quantiles in (self.ood_score, self.misses, held_out.few_misses or ()):

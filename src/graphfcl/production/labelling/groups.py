@@ -16,11 +16,11 @@ from graphfcl.production.answers.row_values import node_rows
 from graphfcl.production.graph import ModelGraph
 from graphfcl.production.labelling.node_vectors import vectors_of
 from graphfcl.production.labels.label_store import LabelStore
+from graphfcl.production.model.held_out_run import COMPONENTS
 from graphfcl.production.model.parts import seed_of, whole_number
 from graphfcl.production.model.state import ModelState, RowAnswers
 
 MOST = 20_000  # unknown nodes that are searched for groups; of more, so many are drawn
-COMPONENTS = 256  # principal components that nodes are compared by; 64 do not separate classes of few words
 CLASSES = 3  # at least, whose labelled nodes show how pure tight groups are
 TYPICAL = 5  # members that are shown
 WORDS = 6  # named at most
@@ -39,8 +39,8 @@ class Group:
     typical: ids of up to 5 members that stand for different parts of it. words: features that are common in it and rare
         elsewhere, where features have names. neighbours, shares: classes of labelled nodes that members link to, and
         the share of these links that each has.
-    estimated_purity: of its core, the 10 to 25 nodes that it grew from: the share of the largest class that equally
-        tight balls of labelled nodes have. why: one sentence.
+    estimated_purity: the share of its largest class that equally tight groups of classes had that the fit held out;
+        in a model without a held-out run, that equally tight balls of labelled nodes have. why: one sentence.
     """
 
     number: int
@@ -89,13 +89,17 @@ def find_groups(state: ModelState, count: int, seed: int) -> tuple[Group, ...]:
     sample = _drawn(unknown, MOST, random)
     classes = labels.class_of_column()[labels.columns]
     taught = _drawn(_whole_classes(classes, sample.size, random), MOST, random)
-    rows = np.concatenate([sample, labelled[taught]])
     if not sample.size:
         return ()
+    measured = parts.calibration.held_out.group_purity
+    rows = sample if measured else np.concatenate([sample, labelled[taught]])
     values = unit_rows(principal_components(vectors_of(state)(rows), COMPONENTS, seed=seed))
     crowd = Crowd.of(values[: sample.size], visible.neighbours_at(sample), sample)
-    taught_crowd = Crowd.of(values[sample.size :], visible.neighbours_at(labelled[taught]), labelled[taught])
-    model = PurityModel.learned(Balls.of(taught_crowd, core_size(sample.size)), classes[taught])
+    if measured:
+        model = PurityModel.from_json(measured)
+    else:
+        taught_crowd = Crowd.of(values[sample.size :], visible.neighbours_at(labelled[taught]), labelled[taught])
+        model = PurityModel.learned(Balls.of(taught_crowd, core_size(sample.size)), classes[taught])
     usual = Usual.of(parts.graph)
     drawn = f", of the {sample.size:,} drawn out of {unknown.size:,}," if sample.size < unknown.size else ""
     return tuple(
@@ -131,8 +135,8 @@ def _described(
     typical = rows[spread_typical(crowd.values[group.rows], TYPICAL)]
     why = (
         f"its {rows.size} nodes{drawn} look like none of the {len(labels.classes)} known classes and like each "
-        f"other, {100 * inside:.0f} % of their links stay among them, and its core of {core_size(sample.size)} is as "
-        f"tight as labelled nodes that are {100 * group.estimated_purity:.0f} % of one class"
+        f"other, {100 * inside:.0f} % of their links stay among them, and nodes as alike whose class is known are "
+        f"{100 * group.estimated_purity:.0f} % of one class"
     )
     neighbours, shares = linked_classes(graph, labels, rows)
     return Group(

@@ -1,20 +1,25 @@
 """The held-out run of a fit: some classes with many labels are held out, and arrive as future classes will.
 
 A learner is fitted without the held-out classes and scores their nodes, which are of unknown classes then. It learns
-half of the classes with K supports each, scores the nodes again, learns the rest, and scores them once more. The result
-is kept as :class:`HeldOutResult`; none of it depends on the scale of scores.
+half of the classes with K supports each, scores the nodes again, learns the rest, and scores them once more. Before it
+learns any, groups are found among the nodes that look unknown to it, and their purity is measured. The result is kept
+as :class:`HeldOutResult`; none of it depends on the scale of scores.
 """
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
+from graphfcl.active.clusters import principal_components, unit_rows
+from graphfcl.active.grouping import Crowd, PurityModel
+from graphfcl.active.untrained import untrained_vectors
 from graphfcl.errors import DivergenceError, GraphfclWarning
 from graphfcl.graph import VisibleNodes
 from graphfcl.methods import Learner, Progress
-from graphfcl.methods.learner import EncoderStore, Labelled
+from graphfcl.methods.learner import EncoderStore, Labelled, select_labelled
 from graphfcl.methods.progress import HELD_OUT
 from graphfcl.methods.shared.validation_sessions import ValidationSessions, held_out_folds
 from graphfcl.production.answers.calibration import (
@@ -42,6 +47,8 @@ from graphfcl.production.model.fit_checkpoints import FitCheckpoints
 from graphfcl.stream import BaseSession, Session
 
 NAMES = tuple(each.name for each in MEASURES)
+GROUPED = 20_000  # nodes at most that are searched for groups
+COMPONENTS = 256  # principal components that nodes are compared by in groups; 64 do not separate classes of few words
 HELD_OUT_PARTS = 5  # one of so many parts of the pseudo-novel classes is held out where some are needed to train on
 
 
@@ -78,28 +85,38 @@ def run_held_out(
             2,
         )
         return HeldOutResult(), {}
-    return _learn_and_measure(learner, reduced, sessions, validation)
+    hidden = select_labelled((base.train, base.train_labels), np.isin(base.train_labels, validation.held_out))
+    return _learn_and_measure(learner, reduced, sessions, validation, hidden)
 
 
 def _learn_and_measure(
-    learner: Learner, reduced: BaseSession, sessions: Sequence[Session], validation: ValidationSessions
+    learner: Learner,
+    reduced: BaseSession,
+    sessions: Sequence[Session],
+    validation: ValidationSessions,
+    hidden: Labelled,
 ) -> tuple[HeldOutResult, dict[str, float]]:
-    """Measure the fitted learner, and again after each half of the held-out classes."""
+    """Measure the fitted learner, and again after each half of the held-out classes.
+
+    hidden: nodes of held-out classes beside the queries, and their columns in session 0.
+    """
     nodes, columns = validation.queries
     is_known = columns < validation.known_count
     of_session_zero = (nodes[is_known], columns[is_known])
     labels = LabelStore.of((reduced.train, reduced.train_labels), of_session_zero, reduced.classes)
     half = len(sessions) // 2
-    stages, scores, moment = [], [], None
+    stages, scores, moment, crowd = [], [], None, None
     for batch in (sessions[:0], sessions[:half], sessions[half:]):
         for session in batch:
             learner.learn(session)
             labels = labels.with_supports(session.supports, session.support_labels, session.new_classes)
         if moment is None or batch:
             moment = _Moment(learner, reduced.visible_graph, labels, of_session_zero)
+            crowd = crowd or _Hidden.seen_by(moment, hidden, validation)
             stages.append(Stage(moment.standard_of(nodes), columns, len(labels.names)))
             scores.append(moment.evidence.scores[moment.visible.rows(nodes)])
     assert moment is not None
+    assert crowd is not None
     weights = fit_weights(stages)
     middle, slopes = _fit_slopes(stages[1:], scores[1:], validation.known_count)
     few = ~is_known
@@ -108,7 +125,8 @@ def _learn_and_measure(
     few_excess = None
     if left is not None and len(left):
         few_excess = few_limit - float(np.quantile(combined(left, weights), SUPPORTS_KEPT))
-    result = HeldOutResult(weights, slopes, few_limit=few_limit, few_excess=few_excess)
+    group_purity = crowd.group_purity(weights, moment.visible)
+    result = HeldOutResult(weights, slopes, few_limit=few_limit, few_excess=few_excess, group_purity=group_purity)
     heats = np.exp(heat_of(stages[-1].standard, result))
     own = best_temperature(scores[-1][is_known] / heats[is_known, None], columns[is_known])
     misses = 1 - probabilities_of(scores[-1], np.exp(middle) * heats)[np.arange(nodes.size), columns]
@@ -156,6 +174,50 @@ def _weights_by_kind(stage: Stage, known_count: int) -> np.ndarray:
     few = columns >= known_count
     share = 1 - known_count / stage.learned
     return np.where(few, share / max(1, few.sum()), (1 - share) / max(1, (~few).sum()))
+
+
+@dataclass(frozen=True, eq=False)
+class _Hidden:
+    """Nodes that a learner without the held-out classes may call unknown: theirs, and validation nodes.
+
+    rows, columns: (n,) of the graph, and their classes. validation: (n,) of classes that it knows. standard: (n,
+    measures). vectors: (n, d) that they are compared by.
+    """
+
+    rows: np.ndarray
+    columns: np.ndarray
+    validation: np.ndarray
+    standard: np.ndarray
+    vectors: np.ndarray
+
+    @classmethod
+    def seen_by(cls, moment: "_Moment", hidden: Labelled, validation: ValidationSessions) -> "_Hidden":
+        """hidden: see :func:`_learn_and_measure`. Of more than ``GROUPED`` nodes so many are drawn."""
+        nodes = np.concatenate([hidden[0], validation.queries[0]])
+        held_out = np.array(validation.held_out)
+        order = np.argsort(held_out)
+        place = validation.known_count + order[np.searchsorted(held_out, hidden[1], sorter=order)]
+        columns = np.concatenate([place, validation.queries[1]])
+        if nodes.size > GROUPED:
+            chosen = np.random.default_rng([moment.learner.seed, 37]).choice(nodes.size, GROUPED, replace=False)
+            nodes, columns = nodes[chosen], columns[chosen]
+        visible, rows = moment.visible, moment.visible.rows(nodes)
+        vectors = moment.learner.vectors_to_draw(visible, nodes) if visible.feature_count else None
+        if vectors is None:
+            vectors = untrained_vectors(visible, seed=moment.learner.seed)[rows]
+        vectors = np.nan_to_num(np.asarray(vectors, dtype=np.float32))
+        return cls(rows, columns, columns < validation.known_count, moment.standard_of(nodes), vectors)
+
+    def group_purity(self, weights: dict[str, float], visible: VisibleNodes) -> dict[str, Any]:
+        """What :class:`PurityModel` learns from the nodes that look unknown; empty if they are few."""
+        ood_scores = combined(self.standard, weights)
+        unknown = ood_scores > np.quantile(ood_scores[self.validation], KEPT)
+        rows = self.rows[unknown]
+        if rows.size == 0:
+            return {}
+        values = unit_rows(principal_components(self.vectors[unknown], COMPONENTS))
+        model = PurityModel.of_hidden(Crowd.of(values, visible.neighbours_at(rows), rows), self.columns[unknown])
+        return {} if model is None else model.as_json()
 
 
 class _Moment:
