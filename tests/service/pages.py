@@ -13,6 +13,9 @@ from urllib.request import Request, urlopen
 
 DECISIONS = "#decisions li[data-state]"
 PATIENCE = 20.0  # seconds that anything may take on a busy machine
+NAMED = """
+if (location.protocol === "http:") localStorage["graphfcl.name"] ??= "ann";
+"""  # the page asks once who is labelling
 LOSE = """
 window.kept?.();
 window.kept = null;
@@ -78,6 +81,7 @@ class Page:
         self.browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
         media = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
         self.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
+        self.browser.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": NAMED})
         self.browser.get("about:blank")  # an address that differs in its fragment alone is not loaded again
         self.browser.get(f"{self.served.address}/" + (f"#token={self.served.token}" if token else ""))
         self.wait(lambda: self.text("#status-message") == "Ready." and self.text("#question"), "it is ready")

@@ -16,7 +16,9 @@ from graphfcl.errors import InputError
 from graphfcl.production.graph.place import FolderUse
 from graphfcl.service.background import Background
 from graphfcl.service.effect_routes import effect_routes
+from graphfcl.service.exports import export_routes
 from graphfcl.service.kserve import kserve_routes
+from graphfcl.service.leases import lease_routes
 from graphfcl.service.metrics import TYPE, Metrics
 from graphfcl.service.problems import Problem, answer_with_problems
 from graphfcl.service.reads import read_routes
@@ -100,7 +102,9 @@ def make_app(
     reading = [TOKEN] if token_for_reads else []
     app.include_router(read_routes(service), dependencies=reading)
     app.include_router(effect_routes(service), dependencies=reading)
+    app.include_router(export_routes(service), dependencies=reading)
     app.include_router(write_routes(service), dependencies=[TOKEN])
+    app.include_router(lease_routes(service), dependencies=[TOKEN])
     app.include_router(kserve_routes(service, Path(folder).resolve().name), dependencies=reading)
     _health_routes(app, service, reading)
     _page_routes(app)

@@ -18,7 +18,7 @@ class Change:
     """An entry of the history in short.
 
     text: the change in words. classes: those it concerns. gone: names that stopped being a class, with what became of
-    them. came: names that became a class. to: the version that a rollback restored.
+    them. came: names that became a class. to: the version that a rollback restored. by: who gave labels in it.
     """
 
     version: int
@@ -31,6 +31,7 @@ class Change:
     to: int | None = None
     accuracy: dict[str, float | None] | None = None
     warning: str | None = None
+    by: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, entry: Entry) -> "Change":
@@ -52,7 +53,7 @@ class Change:
             "what": self.text,
             "classes": [as_sent(class_label(name, integers)) for name in self.classes],
         }
-        optional = {"accuracy": self.accuracy, "warning": self.warning}
+        optional = {"by": list(self.by), "accuracy": self.accuracy, "warning": self.warning}
         return values | {name: value for name, value in optional.items() if value}
 
 
@@ -180,4 +181,5 @@ def _figures(entry: Entry) -> dict[str, Any]:
     accuracy = entry.get("accuracy")
     means = None if not accuracy else {name: accuracy.get(name) for name in ("validation", "leave_one_out")}
     back = int(entry["to"]) if entry["what"] == "rollback" else None
-    return {"to": back, "accuracy": means, "warning": entry.get("warning")}
+    by = tuple(dict.fromkeys(str(each["by"]) for each in entry.get("statements", ()) if each["by"]))
+    return {"to": back, "accuracy": means, "warning": entry.get("warning"), "by": by}

@@ -3,6 +3,7 @@
 import { token } from "./token.js";
 
 const TRIES = 3;
+const NO_ANSWER = "The service does not answer. Check that it is running, then try again.";
 const CLASS_FIELDS = ["name", "label", "predicted"];
 
 /** An answer that is not a success. `message` is one sentence to show; `status` is 0 where no answer came. */
@@ -40,6 +41,15 @@ export function onTokenNeeded(ask) {
 
 export function read(path) {
   return request("GET", path);
+}
+
+/** A file of the service as a blob. */
+export async function readFile(address) {
+  const headers = token() ? { Authorization: `Bearer ${token()}` } : {};
+  const answer = await fetch(address, { headers, cache: "no-store" }).catch(() => null);
+  if (answer === null) throw new ServiceError(0, NO_ANSWER);
+  if (!answer.ok) throw new ServiceError(answer.status, errorSentence(answer.status, contentOf(await answer.text())));
+  return answer.blob();
 }
 
 /** A request that asks but needs a body. */
@@ -122,7 +132,7 @@ async function send(method, address, { body, key, match }) {
       return { answer, content: contentOf(await answer.text()) };
     } catch {
       if (tried === TRIES || (method !== "GET" && !key)) {
-        throw new ServiceError(0, "The service does not answer. Check that it is running, then try again.");
+        throw new ServiceError(0, NO_ANSWER);
       }
       await new Promise((resolve) => setTimeout(resolve, 400 * tried));
     }

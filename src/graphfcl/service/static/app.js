@@ -13,8 +13,10 @@ import { loadGroups, startGroups } from "./groups.js";
 import { openKeys, startKeys } from "./keys.js";
 import { answerByKey, newClass, otherClass, startLabelling } from "./labelling.js";
 import { startLayout } from "./layout.js";
+import { startRoving } from "./roving.js";
 import { showPicture, startPicture } from "./picture.js";
-import { backToQueue, goOn, putBack, skip, startQueue } from "./queue.js";
+import { writeNote } from "./notes.js";
+import { backToQueue, goOn, putBack, reasonAsked, skip, startQueue } from "./queue.js";
 import { startSearch } from "./search.js";
 import { emit, on, loadedCard, state } from "./state.js";
 import { caution, say, showModel, tellError } from "./status.js";
@@ -102,6 +104,7 @@ function connect() {
     o: otherClass,
     b: () => loadedCard() !== null && collect(state.card.id),
     g: backToQueue,
+    m: writeNote,
     skip,
     undo: undoLast,
     search: () => byId("search").select(),
@@ -115,12 +118,13 @@ async function start() {
   startViews();
   connect();
   startDecisions({ show, putBack });
-  startLabelling({ goOn, skip, collect });
+  startLabelling({ goOn, skip, collect, reason: reasonAsked });
   startBasket({ show, goOn });
   startCatalogue();
   startVersions();
   startPicture(show);
   startSearch(show);
+  for (const list of ["decisions", "queue-next", "picture-list"]) startRoving(byId(list));
   try {
     state.model = await read("/v1/model");
     showModel(state.model);

@@ -61,7 +61,7 @@ async function teachBasket() {
   const taught = nodes;
   empty();
   const fresh = !classNames().includes(name);
-  await teach(taught.map((id) => ({ id, name, fresh })));
+  await teach(taught.map((id) => ({ id, name, fresh, reason: "Collected in the basket" })));
 }
 
 /** Asks how much the nodes differ; two at least. */

@@ -3,6 +3,7 @@
 import { path, read } from "./api.js";
 import { bar, byId, counted, element, fill, nodeButton, percent } from "./dom.js";
 import { emit, state } from "./state.js";
+import { statementText } from "./statements.js";
 import { tellError } from "./status.js";
 
 const FEATURES = 20;
@@ -48,6 +49,7 @@ function draw(card, another) {
     card.label === null ? "No label" : element("span", {}, "Labelled ", element("strong", {}, card.label)),
     ` · ${degree}`,
   );
+  fill(byId("card-statements"), (card.statements ?? []).map((each) => element("li", {}, `By ${statementText(each)}`)));
   fill(byId("card-text"), card.text && element("p", { class: "text" }, card.text));
   fill(byId("card-classes"), card.classes.map((each) => bar(each.name, each.probability)));
   drawUnknown(card);

@@ -4,7 +4,7 @@ import { button, element, nodeButton } from "./dom.js";
 
 const STATES = { waiting: "waiting", sending: "is being learned", learned: "learned", failed: "not learned" };
 
-/** newest: no later decision is about the same node. acts: {show, tryAgain, change, undo}. */
+/** newest: no later decision is about the same node. acts: {show, tryAgain, keepTheirs, change, undo}. */
 export function decisionRow(decision, newest, acts) {
   const { id, name, state, trouble } = decision;
   return element(
@@ -17,7 +17,15 @@ export function decisionRow(decision, newest, acts) {
   );
 }
 
-function actions(decision, { tryAgain, change, undo }) {
+function actions(decision, { tryAgain, keepTheirs, change, undo }) {
+  if (decision.state === "failed" && decision.conflict !== null) {
+    return element(
+      "span",
+      { class: "row-actions" },
+      button(`Keep ${decision.conflict}`, () => keepTheirs(decision)),
+      button(`Replace by ${decision.name}`, () => tryAgain(decision)),
+    );
+  }
   return element(
     "span",
     { class: "row-actions" },

@@ -7,11 +7,14 @@ import { decisionRow } from "./decision_row.js";
 import { byId, element, fill } from "./dom.js";
 import { classNames, on } from "./state.js";
 import { caution, say, showWork, tellError } from "./status.js";
+import { signed } from "./person.js";
+import { peopleText } from "./statements.js";
 import { signature } from "./token.js";
 
 const SHOWN = 10;
 
 // {id, name, number: counts up, fresh: the user typed the name of a new class, before: label that the node had, or null,
+//  reason: why it was asked about, note, conflict: the label that someone else gave it,
 //  look: before is asked for when it is sent, again: it had another label before, state, trouble,
 //  parcel: the change that may have been made, as no answer came, back: the same of the change that takes it back}
 let decisions = [];
@@ -33,7 +36,10 @@ export function startDecisions(parts) {
 export function teach(labels) {
   for (const label of labels) decide(label);
   draw();
-  return inTurn(sendWaiting);
+  return inTurn(async () => {
+    await signed();
+    await sendWaiting();
+  });
 }
 
 /** Notes a decision. It takes the place of one about the same node that is not sent yet, or was refused. */
@@ -41,7 +47,7 @@ function decide(label) {
   const [unsent] = decisions.filter((each) => each.id === label.id && unlearned(each));
   decisions = decisions.filter((each) => each !== unsent);
   count += 1;
-  const made = { fresh: false, before: null, again: false, ...label, number: count, look: decided.has(label.id), parcel: null, back: null };
+  const made = { fresh: false, before: null, again: false, reason: "", note: "", conflict: null, ...label, number: count, look: decided.has(label.id), parcel: null, back: null };
   if (unsent?.again) Object.assign(made, { before: unsent.before, again: true });
   decisions.push({ ...made, state: "waiting", trouble: "" });
   decided.add(label.id);
@@ -144,7 +150,7 @@ function replacing(decision) {
 
 async function send(batch, secondTry = false) {
   mark(batch, "sending");
-  const labels = batch.map((each) => ({ id: each.id, class: each.name }));
+  const labels = batch.map(({ id, name, reason, note }) => ({ id, class: name, reason, note }));
   const body = { labels, by: signature() };
   if (replacing(batch[0])) body.on_conflict = "replace";
   // The class may be called as one was that is gone, or look like another one: the page asked.
@@ -159,8 +165,30 @@ async function send(batch, secondTry = false) {
   } catch (error) {
     if (error.status === 412 && !secondTry) await sendAgain(batch);
     else if (batch.length > 1 && error.status >= 400 && error.status < 500) for (const each of batch) await send([each]);
+    else if (error.status === 409 && (await isConflict(batch[0]))) draw();
     else fail(batch, error, leavesOpen(error) ? parcel : null);
   }
+}
+
+/** Whether someone else gave the node another label. The decision then says so, and may replace it. */
+async function isConflict(decision) {
+  try {
+    const { label, statements } = await read(path("nodes", decision.id));
+    if (label === null || label === decision.name) return false;
+    const words = `${peopleText(statements ?? [])} labelled it ${label} before you said ${decision.name}`;
+    Object.assign(decision, { state: "failed", before: label, conflict: label, trouble: words });
+    caution(`${decision.id}: ${words}. Keep or replace it in your last decisions.`);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** A label that someone else gave stays. */
+function keepTheirs(decision) {
+  decisions = decisions.filter((each) => each !== decision);
+  say(`${decision.id} stays ${decision.conflict}.`);
+  draw();
 }
 
 /** After a change from elsewhere, labels of classes that are still there are sent again. */
@@ -291,7 +319,7 @@ function tryAgain(decision) {
 }
 
 function draw() {
-  const acts = { show: wiring.show, tryAgain, change: changeDecision, undo };
+  const acts = { show: wiring.show, tryAgain, keepTheirs, change: changeDecision, undo };
   const rows = decisions.slice(-SHOWN).reverse().map((each) => decisionRow(each, isNewest(each), acts));
   fill(byId("decisions"), rows.length > 0 ? rows : element("li", { class: "hint" }, "You have labelled nothing yet."));
   showWork(decisions.filter((each) => each.state === "waiting" || each.state === "sending").length);

@@ -1,17 +1,20 @@
 /** Questions in a box above the page. The browser keeps the focus inside, Escape closes, and the focus goes back. */
 
-import { button, element } from "./dom.js";
+import { button, byId, element } from "./dom.js";
 import { keepSignature, keepToken, signature, token } from "./token.js";
 
 let numbered = 0;
 
 /**
  * Opens a box and resolves to the value given to `close`, or to null if it was closed in another way.
- * build(close) makes the content; an element with the attribute `autofocus` gets the focus.
+ * build(close) makes the content; an element with the attribute `autofocus` gets the focus. Afterwards a keyboard user
+ * is where the box was opened; for all others the next key belongs to the question.
  */
 export function open(title, build) {
   numbered += 1;
   const heading = `dialog-${numbered}`;
+  const opener = document.activeElement;
+  const goesBack = opener !== document.body && opener?.matches(":focus-visible");
   return new Promise((resolve) => {
     let result = null;
     const close = (value) => {
@@ -22,6 +25,7 @@ export function open(title, build) {
     const box = element("dialog", { "aria-labelledby": heading }, form);
     box.addEventListener("close", () => {
       box.remove();
+      if (!goesBack || !opener.isConnected) byId("question")?.focus({ preventScroll: true });
       resolve(result);
     });
     document.body.append(box);
@@ -61,9 +65,9 @@ export async function confirmed(title, text, action) {
 /**
  * Asks for a name. Resolves to {name, action} or null. actions: [[key, text], ...], the first one is taken by Enter.
  */
-export function askName(title, { label = "Name", value = "", hint = null, choices = [["take", "OK"]] } = {}) {
+export function askName(title, { label = "Name", value = "", hint = null, longest = 200, choices = [["take", "OK"]] } = {}) {
   return open(title, (close) => {
-    const { input, row } = field(label, { value, required: true, maxlength: 200, autofocus: true }, hint);
+    const { input, row } = field(label, { value, required: true, maxlength: longest, autofocus: true }, hint);
     const take = (action) => (event) => {
       event.preventDefault();
       const name = input.value.trim();

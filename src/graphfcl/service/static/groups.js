@@ -1,11 +1,12 @@
-/** Groups of nodes that look unknown and belong together. Naming one teaches it as a class. */
+/** Groups of nodes that look unknown and belong together. Naming one teaches its ticked members as a class. */
 
 import { currentVersion, path, read, ServiceError } from "./api.js";
 import { change } from "./changes.js";
 import { meansNew } from "./dialogs.js";
 import { asSentence, bar, byId, counted, element, fill, nodeButton, percent, sentence } from "./dom.js";
+import { signed } from "./person.js";
+import { startRoving } from "./roving.js";
 import { classNames, on } from "./state.js";
-import { signature } from "./token.js";
 
 const PATIENCE = 2000; // milliseconds between questions while groups are computed
 const NEIGHBOURS = 3;
@@ -55,7 +56,7 @@ function draw(groups, version) {
   const typed = typedNames(place);
   if (groups.length === 0) fill(place, sentence("No tight group of unknown nodes is found."));
   else fill(place, groups.map((group) => article(group, version)));
-  for (const input of place.querySelectorAll("input")) {
+  for (const input of place.querySelectorAll("input[data-node]")) {
     const draft = typed.get(input.dataset.node);
     if (draft === undefined) continue;
     input.value = draft.value;
@@ -66,7 +67,7 @@ function draw(groups, version) {
 /** What stands in the fields, by the most typical node of the group: each version numbers its groups again. */
 function typedNames(place) {
   return new Map(
-    [...place.querySelectorAll("input")]
+    [...place.querySelectorAll("input[data-node]")]
       .filter((input) => input.value !== "" || input === document.activeElement)
       .map((input) => [input.dataset.node, { value: input.value, focused: input === document.activeElement }]),
   );
@@ -75,33 +76,74 @@ function typedNames(place) {
 function article(group, version) {
   const heading = `group-${group.number}`;
   const input = element("input", { id: `${heading}-name`, "data-node": group.typical[0], autocomplete: "off", maxlength: 200, required: true });
+  const teach = element("button", { type: "submit", class: "primary" });
+  const count = () => {
+    const ticked = group.nodes.filter((id) => isTicked(group, id)).length;
+    teach.textContent = `Teach ${counted(ticked, "node")}`;
+    teach.disabled = ticked === 0;
+  };
+  count();
   const form = element(
     "form",
     { class: "inline" },
-    element("label", { for: input.id }, "Name of this class"),
-    element("span", { class: "field" }, input, element("button", { type: "submit", class: "primary" }, "Teach it")),
+    element("label", { for: input.id }, "Name of the class of the ticked nodes"),
+    element("span", { class: "field" }, input, teach),
   );
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     if (input.value.trim()) name(group, input.value.trim(), version);
   });
+  const others = group.nodes.filter((id) => !group.typical.includes(id));
   return element(
     "article",
     { "aria-labelledby": heading },
     element("h3", { id: heading }, group.words.length > 0 ? group.words.slice(0, 3).join(", ") : `Group ${group.number}`),
-    element("p", { class: "hint" }, `${counted(group.size, "node")}; estimated purity of its core ${percent(group.estimated_purity)}`),
-    element("p", {}, asSentence(group.why)),
-    element("ul", { class: "chips", "aria-label": "Typical nodes" }, group.typical.map((id) => element("li", {}, nodeButton(id, show)))),
-    details(group),
+    element("p", { class: "hint" }, `${counted(group.size, "node")}; ${purityWords(group)}`),
+    members(group, group.typical, "Typical nodes", count),
+    details(group, others, count),
     form,
   );
 }
 
-function details(group) {
+/** What the estimated purity means in nodes. */
+function purityWords({ size, estimated_purity: purity }) {
+  const others = Math.round(size * (1 - purity));
+  const meant = others === 0 ? "probably all of one class" : `about ${others} of them of another class`;
+  return `estimated purity ${percent(purity)}, ${meant}`;
+}
+
+const ticks = new Map(); // id → whether the user ticked it; the typical nodes are ticked at first
+
+function isTicked(group, id) {
+  return ticks.get(id) ?? group.typical.includes(id);
+}
+
+/** Members with a tick each. changed(): a tick was set or taken away. */
+function members(group, ids, label, changed) {
+  const list = element(
+    "ul",
+    { class: "members", "aria-label": label },
+    ids.map((id) => {
+      const box = element("input", {
+        type: "checkbox",
+        "aria-label": `Teach ${id}`,
+        on: { change: () => (ticks.set(id, box.checked), changed()) },
+      });
+      box.checked = isTicked(group, id);
+      return element("li", {}, box, nodeButton(id, show));
+    }),
+  );
+  startRoving(list);
+  return list;
+}
+
+function details(group, others, changed) {
   return element(
     "details",
     {},
-    element("summary", {}, "Words and neighbours"),
+    element("summary", {}, others.length > 0 ? `${counted(others.length, "more member")}, words and neighbours` : "Words and neighbours"),
+    element("p", {}, asSentence(group.why)),
+    others.length > 0 && members(group, others, "Further members", changed),
     group.words.length > 0 &&
       element("ul", { class: "chips", "aria-label": "Words" }, group.words.map((word) => element("li", { class: "chip" }, word))),
     group.neighbours.length > 0 && element("p", { class: "hint" }, "Its nodes link to these classes:"),
@@ -116,6 +158,7 @@ function namedShare(entry) {
 
 async function name(group, className, version) {
   if (!(await meansNew(className, classNames()))) return;
-  const body = { name: className, by: signature(), version, new_classes: [className] };
+  const nodes = group.nodes.filter((id) => isTicked(group, id));
+  const body = { name: className, nodes, by: await signed(), version, new_classes: [className] };
   await change("POST", path("groups", group.number, "name"), body, (_, seconds) => `The model learned “${className}” in ${seconds}.`);
 }

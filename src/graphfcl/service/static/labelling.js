@@ -5,24 +5,36 @@ import { chooseClass } from "./class_choice.js";
 import { classOfKey, givenKeys, giveKeys, KEYS } from "./class_keys.js";
 import { pendingLabel, pendingNames, teach, usedNames } from "./decisions.js";
 import { askName, meansNew } from "./dialogs.js";
+import { noteOf, takeNote, writeNote } from "./notes.js";
+import { startRoving } from "./roving.js";
 import { classNames, on, loadedCard, state } from "./state.js";
 import { say } from "./status.js";
 
 const LIKELY = 0.01; // probability from which a class without a key has a button
 
-let wiring = { goOn: () => undefined, skip: () => undefined, collect: () => undefined };
+let wiring = { goOn: () => undefined, skip: () => undefined, collect: () => undefined, reason: () => "" };
 
 export function startLabelling(parts) {
   wiring = parts;
   on("card", draw);
   on("classes", draw);
+  startRoving(byId("labelling"));
 }
 
 function allNames() {
   return [...classNames(), ...pendingNames()];
 }
 
+/** Draws the question again; the focus stays on the button where it was, or goes to the question. */
 function draw() {
+  const held = byId("labelling").contains(document.activeElement) ? document.activeElement.getAttribute("aria-label") ?? "" : null;
+  drawQuestion();
+  if (held === null) return;
+  const same = [...byId("labelling").querySelectorAll("button")].find((each) => each.getAttribute("aria-label") === held);
+  (same ?? byId("question"))?.focus({ preventScroll: true });
+}
+
+function drawQuestion() {
   const names = allNames();
   giveKeys(names, usedNames());
   const card = state.card;
@@ -42,6 +54,7 @@ function draw() {
     place,
     element("h3", { id: "question", tabindex: -1 }, "Which class is ", element("span", { class: "id" }, card.id), "?"),
     label !== null && element("p", { class: "hint" }, "It is labelled ", element("strong", {}, label), "."),
+    noteOf(card.id) && element("p", { class: "hint" }, `Your note: “${noteOf(card.id)}”`),
     keys.length > 0 &&
       element("ul", { class: "class-keys", "aria-labelledby": "question" }, keys.map(([key, name]) => classButton(name, key, label, guess))),
     withoutKey.length > 0 && element("h3", { id: "without-key" }, keys.length > 0 ? "Likely classes without a key" : "Likely classes"),
@@ -53,6 +66,7 @@ function draw() {
       more && keyed("o", "Other class", otherClass),
       keyed("Space", "Skip", () => wiring.skip()),
       keyed("b", "Into the basket", () => wiring.collect(card.id)),
+      keyed("m", "Note", writeNote),
     ]),
   );
 }
@@ -90,7 +104,10 @@ function answer(name, fresh = false) {
   const { id, label } = state.card;
   const held = byId("labelling").contains(document.activeElement);
   if ((pendingLabel(id) ?? label) === name) say(`${id} is labelled ${name} already.`);
-  else teach([{ id, name, before: label, fresh: fresh || pendingNames().includes(name) }]);
+  else {
+    const kept = { reason: wiring.reason(id), note: takeNote(id) };
+    teach([{ id, name, before: label, fresh: fresh || pendingNames().includes(name), ...kept }]);
+  }
   wiring.goOn();
   if (held) byId("question")?.focus({ preventScroll: true });
 }

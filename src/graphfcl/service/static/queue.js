@@ -1,6 +1,7 @@
 /** "Label next": nodes without a label, one after the other, until every node has one. */
 
 import { ServiceError } from "./api.js";
+import { claim } from "./leases.js";
 import { pendingLabel } from "./decisions.js";
 import { button, byId, element, fill, nodeButton, sentence } from "./dom.js";
 import { readQueue } from "./queue_source.js";
@@ -9,13 +10,16 @@ import { on, loadedCard, state } from "./state.js";
 
 const AT_ONCE = 20; // nodes that are kept ready
 const FEW = 3; // nodes left, when more are read
+const LEASED = 3; // nodes that are kept from others: the one in turn and those that follow
+const WAIT = 10_000; // milliseconds until nodes that others were labelling are asked for again
 const AHEAD = 4; // nodes shown after the one in turn
 const PATIENCE = [700, 1000, 1500, 2000, 3000]; // milliseconds between questions while the order is computed
 
 let waiting = []; // {id, classes, unknown}; the first is in turn. returned: its label was taken back, it has no classes
 const skipped = new Set(); // ids
+let taken = new Set(); // ids that someone else is labelling
 let unlabelled = null; // how many nodes have no label
-let left = { skipped: 0, pending: 0 }; // of these, when the end of the queue was read
+let left = { skipped: 0, pending: 0, taken: 0 }; // of these, when the end of the queue was read
 let stoppedAt = null; // the node that was shown when no other one was waiting: the next one is shown when it comes
 let show = () => undefined;
 let trouble = "";
@@ -33,6 +37,9 @@ export function startQueue(showNode) {
     loadQueue();
   });
   byId("queue-skipped").addEventListener("click", showSkipped);
+  setInterval(() => {
+    if (taken.size > 0 && waiting.length === 0 && !document.hidden) askAgain();
+  }, WAIT);
   return loadQueue();
 }
 
@@ -42,7 +49,7 @@ function isLabelled() {
 }
 
 function isWanted(id) {
-  return !skipped.has(id) && pendingLabel(id) === null;
+  return !skipped.has(id) && !taken.has(id) && pendingLabel(id) === null;
 }
 
 /** Reads the head of the queue, again while the order of this version is computed. The node in turn stays. */
@@ -55,8 +62,8 @@ async function loadQueue() {
     for (let tried = 0; again; tried += 1) {
       again = false;
       draw();
-      const batch = await readQueue(AT_ONCE, isWanted, skipped.size + AT_ONCE);
-      take(batch);
+      const batch = await readQueue(AT_ONCE, isWanted, skipped.size + taken.size + AT_ONCE);
+      await take(batch);
       if (batch.ready) continue;
       await new Promise((resolve) => setTimeout(resolve, PATIENCE[Math.min(tried, PATIENCE.length - 1)]));
       again = true;
@@ -70,15 +77,28 @@ async function loadQueue() {
   }
 }
 
-function take({ nodes, refused, unlabelled: count }) {
+async function take({ nodes, refused, unlabelled: count }) {
   const [turn] = waiting;
   const stays = turn !== undefined && turn.id === state.wanted && (turn.returned || !isLabelled());
   const others = nodes.filter((each) => isWanted(each.id) && (!stays || each.id !== turn.id));
   waiting = stays ? [turn, ...others] : others;
   unlabelled = count;
   const skips = refused.filter((id) => skipped.has(id)).length;
-  left = { skipped: skips, pending: refused.length - skips };
+  const leased = refused.filter((id) => taken.has(id)).length;
+  left = { skipped: skips, taken: leased, pending: refused.length - skips - leased };
+  await lease();
   if (stoppedAt === state.wanted && waiting.length > 0) showFirst();
+}
+
+/** Leases the nodes in turn. Those that someone else is labelling leave the queue until they are free again. */
+async function lease() {
+  for (let free = false; !free && waiting.length > 0; ) {
+    const lost = await claim(waiting.slice(0, LEASED).map((each) => each.id));
+    const gone = lost.filter((id) => id !== state.wanted || stoppedAt === state.wanted);
+    free = gone.length === 0;
+    for (const id of gone) taken.add(id);
+    waiting = waiting.filter((each) => !gone.includes(each.id));
+  }
 }
 
 function showFirst() {
@@ -101,6 +121,7 @@ export function goOn() {
   if (waiting.length > 0) showFirst();
   else stoppedAt = shown;
   if (waiting.length < FEW) loadQueue();
+  else lease().then(draw);
   draw();
 }
 
@@ -108,6 +129,12 @@ export function backToQueue() {
   if (waiting.length > 0) showFirst();
   else if (isAtEnd()) showSkipped();
   else loadQueue();
+}
+
+/** Others may have gone on: their nodes are in the queue again. */
+function askAgain() {
+  taken = new Set();
+  loadQueue();
 }
 
 /** Whether the whole queue was read, and no node waits in it. */
@@ -127,6 +154,11 @@ export function putBack(id) {
   showFirst();
 }
 
+/** Why a node was asked about, in a word or two; "" if it is not the one in turn. */
+export function reasonAsked(id) {
+  return waiting[0]?.id === id && loadedCard() !== null ? reasonOf(state.card).title : "";
+}
+
 function reasonLine(turn) {
   const { title, words } = reasonOf(state.card);
   return element("p", { class: "why" }, turn.returned && "You took its label back. ", element("strong", {}, `${title}. `), words);
@@ -135,6 +167,10 @@ function reasonLine(turn) {
 function ending() {
   if (trouble) return [sentence(trouble), button("Try again", loadQueue)];
   if (!isAtEnd()) return sentence("The next nodes are being computed …");
+  if (left.taken > 0) {
+    const words = left.taken === 1 ? "The last node is being labelled by someone else." : `The last ${left.taken} nodes are being labelled by others.`;
+    return [sentence(`${words} The page asks again by itself.`), button("Ask now", askAgain)];
+  }
   if (left.skipped > 0) {
     const again = button([element("kbd", {}, "g"), element("span", {}, "Show them again")], showSkipped, { "aria-label": "Show them again" });
     const words = left.skipped === 1 ? "You skipped the only node without a label." : `You skipped all ${left.skipped} nodes without a label.`;

@@ -17,7 +17,7 @@ export function startSearch(show) {
     timer = setTimeout(() => find(input.value.trim(), show), PAUSE);
   });
   input.addEventListener("keydown", (event) => {
-    if (event.key === "Escape") close(input);
+    if (event.key === "Escape") close(input); // the focus then goes back to the question
   });
   byId("search-form").addEventListener("submit", async (event) => {
     event.preventDefault();

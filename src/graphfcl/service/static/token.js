@@ -1,4 +1,4 @@
-/** The token that writes need, and the name that labels are signed with. Both are kept in this tab alone. */
+/** The token that writes need, kept in this tab alone, and the name that labels are signed with, kept in the browser. */
 
 const TOKEN = "graphfcl.token";
 const NAME = "graphfcl.name";
@@ -21,10 +21,14 @@ export function keepToken(value) {
 }
 
 export function signature() {
-  return sessionStorage.getItem(NAME) ?? "";
+  return localStorage.getItem(NAME) ?? "";
+}
+
+/** Whether the person said who they are; an empty name is an answer, too. */
+export function wasAsked() {
+  return localStorage.getItem(NAME) !== null;
 }
 
 export function keepSignature(value) {
-  if (value) sessionStorage.setItem(NAME, value);
-  else sessionStorage.removeItem(NAME);
+  localStorage.setItem(NAME, value);
 }

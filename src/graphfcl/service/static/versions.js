@@ -1,20 +1,32 @@
 /** The versions of the model, the newest first; going back makes a new version, so nothing is lost. */
 
-import { othersChanges, path, read } from "./api.js";
+import { othersChanges, path, read, readFile } from "./api.js";
 import { change } from "./changes.js";
 import { confirmed } from "./dialogs.js";
 import { openEffect } from "./effect.js";
 import { asSentence, button, byId, element, fill } from "./dom.js";
 import { emit } from "./state.js";
+import { say, tellError } from "./status.js";
 
 const SHOWN = 8;
 let all = false;
 
 export function startVersions() {
+  for (const name of ["labels", "history"]) {
+    byId(`export-${name}`).addEventListener("click", () => download(name).catch(tellError));
+  }
   byId("versions-all").addEventListener("click", () => {
     all = true;
     loadVersions();
   });
+}
+
+/** Saves a table of the service as a file. */
+async function download(name) {
+  const link = element("a", { href: URL.createObjectURL(await readFile(`/v1/export/${name}.csv`)), download: `${name}.csv` });
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
+  say(`The file ${name}.csv is saved by your browser.`);
 }
 
 export async function loadVersions() {
@@ -37,7 +49,7 @@ function row(entry, newest) {
       element("strong", {}, `Version ${entry.version}`),
       element("time", { class: "hint", datetime: entry.when }, Number.isNaN(when.getTime()) ? entry.when : when.toLocaleString()),
     ),
-    element("p", {}, asSentence(entry.what)),
+    element("p", {}, asSentence(entry.what), entry.by?.length > 0 && element("span", { class: "hint" }, ` By ${entry.by.join(" and ")}.`)),
     element(
       "div",
       { class: "version-foot" },

@@ -1,0 +1,63 @@
+"""Labels and history as CSV files."""
+
+import csv
+import io
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from fastapi import APIRouter, Response
+
+from graphfcl.service.changes import Change
+from graphfcl.service.service import Service
+from graphfcl.service.snapshots import Snapshot
+
+LABEL_COLUMNS = ("node", "class", "part", "by", "when", "reason", "note")
+HISTORY_COLUMNS = ("version", "when", "kind", "by", "what", "classes", "warning")
+
+
+def export_routes(service: Service) -> APIRouter:
+    """Routes that send tables."""
+    routes = APIRouter(prefix="/v1/export", tags=["ask"])
+
+    @routes.get("/labels.csv", response_class=Response)
+    def export_labels() -> Response:
+        """All labels: class, part (train, validation, support), who gave each, when, why, and the note."""
+        snapshot = service.writer.current
+        return _sent(snapshot, "labels", *label_rows(snapshot))
+
+    @routes.get("/history.csv", response_class=Response)
+    def export_history() -> Response:
+        """All versions, oldest first: when, what changed, by whom."""
+        snapshot = service.writer.current
+        integers = snapshot.model.label_store_.integers
+
+        def row_of(change: Change) -> list[Any]:
+            row = change.as_json(integers)
+            row |= {"by": " and ".join(row.get("by", ())), "classes": "; ".join(map(str, row["classes"]))}
+            return [row.get(name, "") for name in HISTORY_COLUMNS]
+
+        listed = map(row_of, snapshot.changes)
+        return _sent(snapshot, "history", HISTORY_COLUMNS, listed)
+
+    return routes
+
+
+def label_rows(snapshot: Snapshot) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
+    """Names of columns, and rows: one for each person who gave a label, and one for a label without a name."""
+    columns = snapshot.model.label_columns()
+    names = [*LABEL_COLUMNS, *(name for name in columns if name not in LABEL_COLUMNS)]
+    empty = [""] * len(columns["node"])
+    return names, zip(*(columns[name].tolist() if name in columns else empty for name in names), strict=True)
+
+
+def _sent(snapshot: Snapshot, name: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> Response:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows(rows)
+    headers = {
+        "ETag": f'"{snapshot.version}"',
+        "Cache-Control": "no-store",
+        "Content-Disposition": f'attachment; filename="{name}-{snapshot.version}.csv"',
+    }
+    return Response(text.getvalue(), media_type="text/csv; charset=utf-8", headers=headers)

@@ -1,0 +1,27 @@
+/** Notes: what a person wants to say of a node. A note waits until the node is labelled, and is kept with the label. */
+
+import { askName } from "./dialogs.js";
+import { emit, loadedCard } from "./state.js";
+
+const waiting = new Map(); // id → text
+
+export function noteOf(id) {
+  return waiting.get(id) ?? "";
+}
+
+/** The note of a node that is labelled now. */
+export function takeNote(id) {
+  const note = noteOf(id);
+  waiting.delete(id);
+  return note;
+}
+
+export async function writeNote() {
+  const card = loadedCard();
+  if (card === null) return;
+  const hint = `It is kept with the label that you give ${card.id} next.`;
+  const entered = await askName("A note", { label: "Note", value: noteOf(card.id), hint, longest: 1000, choices: [["take", "Keep"]] });
+  if (entered === null) return;
+  waiting.set(card.id, entered.name);
+  emit("classes"); // the question is drawn again
+}

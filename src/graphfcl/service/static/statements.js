@@ -1,0 +1,19 @@
+/** Who gave a label, when, why its node was asked about, and what was noted, in words. */
+
+/** A time as the reader's clock has it; other texts as they are. */
+export function timeText(when) {
+  const time = new Date(when);
+  return Number.isNaN(time.getTime()) || !when.includes("T") ? when : time.toLocaleString();
+}
+
+/** "ann, 19/11/2026, 10:02:11: looks unknown. “Seen twice.”" */
+export function statementText({ by, when, reason, note }) {
+  const who = [by || "without a name", when && timeText(when)].filter(Boolean).join(", ");
+  return `${who}${reason ? `: ${reason}` : ""}${note ? `. “${note}”` : ""}`;
+}
+
+/** Who gave a label, for a sentence: "ann and bob", or "someone". */
+export function peopleText(statements) {
+  const names = [...new Set(statements.map((each) => each.by).filter(Boolean))];
+  return names.length > 0 ? names.join(" and ") : "someone";
+}
