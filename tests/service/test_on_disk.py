@@ -114,6 +114,19 @@ def test_what_to_label_next(both: Both) -> None:
     assert queue["nodes"]
 
 
+def test_the_map(both: Both, free: list[str]) -> None:
+    """Positions are from vectors of 16 bits; all else is the same."""
+    memory, disk = (ready(each, "GET", "/v1/map", None).json for each in (both.memory, both.disk))
+    for name in ("shown", "total", "changed_since", "classes", "ids", "flags", "class_places"):
+        assert disk[name] == memory[name], name
+    for client in (both.memory, both.disk):
+        client.teach("gears", free[:4])
+    later = ready(both.disk, "GET", "/v1/map", None).json
+    assert (later["layout_version"], later["changed_since"]) == (2, 1)
+    assert later["x"] == disk["x"]
+    assert any(flags & 2 for flags in later["flags"])
+
+
 def test_changes(both: Both, free: list[str]) -> None:
     """Teach, take back, add nodes and edges, rename, merge, retire, name a group, roll back: version by version."""
     labels = [{"id": node, "class": "gears"} for node in free[:4]]

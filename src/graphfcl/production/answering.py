@@ -23,6 +23,7 @@ from graphfcl.runtime.html import html_table
 if TYPE_CHECKING:
     from graphfcl.active import Strategy
     from graphfcl.production.labelling.groups import Group
+    from graphfcl.production.labelling.node_vectors import Vectors
     from graphfcl.production.labelling.spreading import Spread
     from graphfcl.production.labelling.suggestions import Suggestion
     from graphfcl.production.labels.class_curves import CurvePoint
@@ -102,6 +103,13 @@ class AnsweringModel(LiveModel):
     def by_row(self) -> RowAnswers:
         """Probabilities and unknown scores by rows of ``graph_``."""
         return RowAnswers(self._current())
+
+    @property
+    def vectors_by_row(self) -> "Vectors":
+        """A function from (r,) rows of ``graph_`` to the (r, d) vectors that nodes are compared by."""
+        from graphfcl.production.labelling.node_vectors import vectors_of
+
+        return vectors_of(self._current())
 
     # Nodes are a list or an array of ids, or a DataFrame with a column ``node`` or the id column of the fit.
 

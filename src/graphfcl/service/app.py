@@ -19,6 +19,7 @@ from graphfcl.service.effect_routes import effect_routes
 from graphfcl.service.exports import export_routes
 from graphfcl.service.kserve import kserve_routes
 from graphfcl.service.leases import lease_routes
+from graphfcl.service.map_routes import map_routes
 from graphfcl.service.metrics import TYPE, Metrics
 from graphfcl.service.problems import Problem, answer_with_problems
 from graphfcl.service.reads import read_routes
@@ -103,6 +104,7 @@ def make_app(
     app.include_router(read_routes(service), dependencies=reading)
     app.include_router(effect_routes(service), dependencies=reading)
     app.include_router(export_routes(service), dependencies=reading)
+    app.include_router(map_routes(service), dependencies=reading)
     app.include_router(write_routes(service), dependencies=[TOKEN])
     app.include_router(lease_routes(service), dependencies=[TOKEN])
     app.include_router(kserve_routes(service, Path(folder).resolve().name), dependencies=reading)

@@ -1,0 +1,243 @@
+"""Positions of nodes in two dimensions: nodes that are alike lie together, and stay where they are.
+
+A neighbour embedding with the kernel of t-SNE (van der Maaten and Hinton, JMLR 2008). With
+w_ij = 1 / (1 + |y_i − y_j|²), each step moves y_i along
+
+    ρ Σ_j p_ij w_ij (y_j − y_i) − Σ_j w_ij² (y_j − y_i) / Z,    Z = Σ_{i≠j} w_ij
+
+p is uniform on the links of the symmetric graph of nearest neighbours. The second sum is a convolution on a grid
+(Linderman et al., Nature Methods 2019). Nothing is drawn at random.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import fft, sparse
+
+from graphfcl.active.clusters import principal_components, unit_rows
+
+COMPONENTS = 32  # principal components that nodes are compared by
+NEIGHBOURS = 12
+EARLY, LATE = 12.0, 1.0  # ρ, until the clusters have formed, and then
+STEPS = (60, 120)
+MOMENTUM = 0.8
+CELL = 0.25  # side of a cell of the grid; the kernel has width 1
+MOST_CELLS = 512  # along a side,
+ROUNDED = 16  # which has a multiple of so many
+BLOCK = 1_024  # nodes that are compared with all others at once
+BETWEEN = 3  # neighbours that a new node is put between
+SAMPLE = 4_000  # rows that choose the components
+KEPT = 0.5  # share of nodes with an unchanged vector from which on these do not move
+
+
+Vectors = Callable[[np.ndarray], np.ndarray]  # (k,) places → (k, d) float32
+
+
+@dataclass(frozen=True, eq=False)
+class MapLayout:
+    """Where nodes lie.
+
+    numbers: (m,) of the nodes, ascending. digests: (m,) of their vectors. positions: (m, 2) from 0 to 1. extent: how
+    much is 1, in units of the kernel.
+    """
+
+    numbers: np.ndarray
+    digests: np.ndarray
+    positions: np.ndarray
+    extent: float
+
+    @classmethod
+    def framed(cls, numbers: np.ndarray, digests: np.ndarray, positions: np.ndarray) -> "MapLayout":
+        """With the centre of all positions in the middle. positions: in units of the kernel."""
+        low, high = positions.min(axis=0), positions.max(axis=0)
+        extent = max(float((high - low).max()), 1e-9)
+        return cls(numbers, digests, (positions - (low + high) / 2) / extent + 0.5, extent)
+
+    def places_of(self, numbers: np.ndarray) -> np.ndarray:
+        """(k,) the place of each node number; −1 for others."""
+        if self.numbers.size == 0:
+            return np.full(numbers.size, -1, dtype=np.int64)
+        places = np.searchsorted(self.numbers, numbers).clip(max=self.numbers.size - 1)
+        return np.where(self.numbers[places] == numbers, places, -1)
+
+
+def lay_out(numbers: np.ndarray, vectors: Vectors, before: MapLayout | None = None) -> MapLayout:
+    """Positions of nodes, aligned with those that they had before.
+
+    A node whose vector is unchanged stays exactly where it was; any other is put between its nearest neighbours that
+    stay. If fewer than half of the nodes stay, all positions are optimised again, starting from the old ones.
+
+    numbers: (m,) ascending. vectors: what nodes are compared by, for places in ``numbers``.
+    """
+    if numbers.size == 0:
+        return MapLayout(numbers, np.zeros(0, dtype=np.uint64), np.zeros((0, 2)), 1.0)
+    digests = np.concatenate([row_digests(vectors(block)) for block in _blocks(numbers.size)])
+    places = np.full(numbers.size, -1) if before is None else before.places_of(numbers)
+    there = places >= 0
+    if before is None or not there.any():
+        values = compressed(vectors, numbers.size)
+        return MapLayout.framed(numbers, digests, optimised(values, spread_start(values), early=True))
+    stays = there & (before.digests[places] == digests)
+    positions = before.positions[places]
+    if not stays.all():
+        values, enough = compressed(vectors, numbers.size), stays.mean() >= KEPT
+        known = stays if enough else there
+        positions = between_neighbours(values, known, positions)
+        if not enough:
+            return MapLayout.framed(numbers, digests, optimised(values, positions * before.extent, early=False))
+    return MapLayout(numbers, digests, positions, before.extent)
+
+
+def _blocks(count: int) -> list[np.ndarray]:
+    return np.split(np.arange(count), range(BLOCK, count, BLOCK))
+
+
+def row_digests(vectors: np.ndarray) -> np.ndarray:
+    """(m,) uint64: equal for equal rows, and hardly ever for others."""
+    bits = np.ascontiguousarray(vectors, dtype=np.float32).view(np.uint32).astype(np.uint64)
+    keys = mixed(np.arange(bits.shape[1], dtype=np.uint64)) | np.uint64(1)
+    return mixed((bits * keys).sum(axis=1, dtype=np.uint64))
+
+
+def mixed(values: np.ndarray) -> np.ndarray:
+    """uint64 numbers in place of others, spread evenly (the finaliser of SplitMix64)."""
+    values = (values + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
+    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return values ^ (values >> np.uint64(31))
+
+
+def compressed(vectors: Vectors, count: int) -> np.ndarray:
+    """(count, at most ``COMPONENTS``) principal components, rows of unit length; a sample gives directions."""
+    sample = vectors(np.unique(np.linspace(0, count - 1, min(SAMPLE, count)).astype(np.int64)))
+    mean = sample.mean(axis=0)
+    directions = np.eye(sample.shape[1], dtype=np.float32)
+    if sample.shape[1] > COMPONENTS:
+        from sklearn.utils.extmath import randomized_svd
+
+        directions = randomized_svd(sample - mean, n_components=COMPONENTS, random_state=0)[2].T
+    return unit_rows(np.concatenate([(vectors(block) - mean) @ directions for block in _blocks(count)]))
+
+
+def spread_start(values: np.ndarray) -> np.ndarray:
+    """(m, 2) the two leading principal components with deviation 1."""
+    start = principal_components(values, 2)
+    start = np.pad(start, ((0, 0), (0, max(0, 2 - start.shape[1]))))[:, :2]
+    return start / max(float(start.std(axis=0).max(initial=0.0)), 1e-9)
+
+
+def between_neighbours(values: np.ndarray, known: np.ndarray, positions: np.ndarray) -> np.ndarray:
+    """(m, 2) positions: known nodes keep theirs, others get the mean of those of the known nodes most like them.
+
+    values: (m, d) of unit length. known: (m,) bool, with a node at least. positions: (m, 2), read where known.
+    """
+    positions, sought, anchors = positions.copy(), np.flatnonzero(~known), np.flatnonzero(known)
+    count = min(BETWEEN, anchors.size)
+    for block in np.split(sought, range(BLOCK, sought.size, BLOCK)):
+        nearest = np.argpartition(-(values[block] @ values[anchors].T), count - 1, axis=1)[:, :count]
+        positions[block] = positions[anchors[nearest]].mean(axis=1)
+    return positions
+
+
+def optimised(values: np.ndarray, positions: np.ndarray, *, early: bool) -> np.ndarray:
+    """(m, 2) positions after all steps from a start. early: with the steps in which clusters form."""
+    count = len(values)
+    if count < 3:
+        return positions
+    links, repulsion = Links.of(values), Repulsion()
+    places = positions.T.astype(np.float32)
+    velocity = np.zeros_like(places)
+    phases = list(zip((EARLY, LATE), STEPS, strict=True))
+    for strength, steps in phases if early else phases[1:]:
+        for _ in range(steps):
+            step = strength * links.attraction(places) + repulsion.at(places)
+            velocity = MOMENTUM * velocity + (count / strength) * step
+            places = places + velocity
+            places -= places.mean(axis=1, keepdims=True)
+    return places.T
+
+
+@dataclass(frozen=True, eq=False)
+class Links:
+    """The symmetric graph of nearest neighbours, row by row. rows, others: (l,) its links. starts: (m,) of the rows."""
+
+    rows: np.ndarray
+    others: np.ndarray
+    starts: np.ndarray
+
+    @classmethod
+    def of(cls, values: np.ndarray) -> "Links":
+        """The links between nodes and their nearest neighbours. values: (m, d) of unit length, m > 1."""
+        count = len(values)
+        near = most_alike(values, min(NEIGHBOURS, count - 1))
+        ends = np.repeat(np.arange(count), near.shape[1]), near.ravel()
+        links = sparse.csr_array((np.ones(near.size, dtype=np.float32), ends), shape=(count, count))
+        links = (links + links.T).tocsr()
+        return cls(np.repeat(np.arange(count), np.diff(links.indptr)), links.indices, links.indptr[:-1])
+
+    def attraction(self, places: np.ndarray) -> np.ndarray:
+        """(2, m) Σ_j p_ij w_ij (y_j − y_i). places: (2, m)."""
+        apart = [row[self.others] - row[self.rows] for row in places]
+        weights = 1 / (1 + apart[0] ** 2 + apart[1] ** 2) / self.rows.size
+        return np.stack([np.add.reduceat(weights * part, self.starts) for part in apart])
+
+
+def most_alike(values: np.ndarray, count: int) -> np.ndarray:
+    """(m, count) the other rows that each row is most like, in any order.
+
+    Only the ``count`` groups of columns with the largest maxima can hold the ``count`` largest cosines of a row.
+    """
+    size = len(values)
+    groups = max(count, int(size**0.5) // 2)
+    length = -(-size // groups)
+    near = np.empty((size, count), dtype=np.int64)
+    for start in range(0, size, BLOCK):
+        rows = np.arange(start, min(start + BLOCK, size))
+        alike = np.full((rows.size, length * groups), -np.inf, dtype=np.float32)
+        alike[:, :size] = values[rows] @ values.T
+        alike[np.arange(rows.size), rows] = -np.inf
+        highest = alike.reshape(rows.size, length, groups).max(axis=1)
+        best = np.argpartition(-highest, count - 1, axis=1)[:, :count]
+        columns = (best[:, None, :] + groups * np.arange(length)[None, :, None]).reshape(rows.size, -1)
+        first = np.argpartition(-np.take_along_axis(alike, columns, axis=1), count - 1, axis=1)[:, :count]
+        near[rows] = np.take_along_axis(columns, first, axis=1)
+    return near
+
+
+class Repulsion:
+    """Σ_j w_ij² (y_i − y_j) / Z on a grid, with bilinear weights; the kernels of the last grid are kept."""
+
+    def __init__(self) -> None:
+        self._grid = (0, 0.0)  # its size and the side of a cell
+        self._kernels: list[np.ndarray] = []
+
+    def at(self, places: np.ndarray) -> np.ndarray:
+        """(2, m) for (2, m) places."""
+        low = places.min(axis=1, keepdims=True)
+        extent = float((places - low).max())
+        cell = max(CELL, extent / MOST_CELLS)
+        side = (int(extent / cell) // ROUNDED + 1) * ROUNDED + 1
+        size = fft.next_fast_len(2 * side, real=True)
+        self._prepare(size, cell)
+        scaled = (places - low) / np.float32(cell)
+        corner = scaled.astype(np.int64)
+        part = scaled - corner
+        (left, right), (above, below) = zip(1 - part, part, strict=True)
+        first = corner[0] * size + corner[1]
+        cells = np.stack([first, first + 1, first + size, first + size + 1])
+        weights = np.stack([left * above, left * below, right * above, right * below])
+        mass = np.bincount(cells.ravel(), weights.ravel(), size * size).reshape(size, size)
+        spectrum = fft.rfft2(mass.astype(np.float32))
+        fields = [fft.irfft2(spectrum * kernel, (size, size)).ravel() for kernel in self._kernels]
+        total, across, down = ((weights * field[cells]).sum(axis=0) for field in fields)
+        return np.stack([across, down]) / max(float((total - 1).sum(dtype=np.float64)), 1e-9)
+
+    def _prepare(self, size: int, cell: float) -> None:
+        """The spectra of w, and of w² times the distance across and down."""
+        if self._grid == (size, cell):
+            return
+        away = (fft.fftfreq(size) * size * cell).astype(np.float32)
+        kernel = 1 / (1 + away[:, None] ** 2 + away[None] ** 2)
+        kernels = kernel, kernel**2 * away[:, None], kernel**2 * away[None]
+        self._grid, self._kernels = (size, cell), [fft.rfft2(each) for each in kernels]

@@ -1,0 +1,160 @@
+"""The map: nodes of the graph in two dimensions, laid out in the background, with the answers of this version."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from graphfcl.active.contract import ROWS_AT_A_TIME
+from graphfcl.errors import InputError
+from graphfcl.production import GraphClassifier
+from graphfcl.production.answers.row_values import node_rows
+from graphfcl.production.changes.effects import later_names
+from graphfcl.production.labelling.map_layout import MapLayout, lay_out, mixed
+from graphfcl.production.labels.history import Entry
+from graphfcl.production.labels.label_store import LabelRole, LabelStore
+from graphfcl.service.snapshots import Snapshot
+from graphfcl.service.writer import Writer
+
+MOST = 20_000  # nodes on the map
+SHARE = 0.25  # of them that may be there because they changed, and as many because they have a label
+SIDE = 10_000  # positions are whole numbers from 0 to it
+UNKNOWN, CHANGED, LABELLED = 1, 2, 4
+
+
+@dataclass(frozen=True, eq=False)
+class MapNodes:
+    """The nodes of a map. changed: (n,) numbers of nodes whose answer is another than in version ``since``."""
+
+    layout: MapLayout
+    changed: np.ndarray
+    since: int | None
+
+
+class MapMaker:
+    """Makes the map of one version after the other, each aligned with the one before. One thread uses it."""
+
+    def __init__(self, writer: Writer) -> None:
+        self._writer = writer
+        self._layout: MapLayout | None = None
+
+    def make(self, snapshot: Snapshot) -> MapNodes:
+        """The nodes of the map of a version and where they lie."""
+        graph = snapshot.graph
+        since, changed = self._changes(snapshot)
+        everything = np.sort(graph.numbers_at(node_rows(graph.visible)))
+        numbers = drawn(everything, by_rank(changed), _labelled(snapshot.model.label_store_))
+        rows, vectors = graph.rows_of(numbers), snapshot.model.vectors_by_row
+        self._layout = lay_out(numbers, lambda places: vectors(rows[places]), self._layout)
+        return MapNodes(self._layout, changed, since)
+
+    def _changes(self, snapshot: Snapshot) -> tuple[int | None, np.ndarray]:
+        """The version before, and the nodes whose answer changed since; None if its answers are not at hand."""
+        versions, nothing = self._writer.versions, np.zeros(0, dtype=np.int64)
+        try:
+            manifest = versions.manifest(snapshot.version)
+            parent = manifest["parent"]
+            before = None if parent is None else self._model(parent, snapshot)
+        except InputError:
+            before = None
+        if before is None:
+            return None, nothing
+        return parent, changed_answers(before, snapshot.model, manifest["changes"])
+
+    def _model(self, version: int, newest: Snapshot) -> GraphClassifier | None:
+        previous, versions = self._writer.previous, self._writer.versions
+        if previous is not None and previous.pointer == (version, versions.manifest(version)["sha256"]):
+            return previous.model
+        if newest.graph.passes:
+            return None
+        return GraphClassifier.from_version(versions, version, device=newest.model.device, whole=True)
+
+
+def changed_answers(before: GraphClassifier, after: GraphClassifier, changes: Sequence[Entry]) -> np.ndarray:
+    """(k,) numbers of nodes that both have whose answer differs: the likeliest class, or that they look unknown.
+
+    A class that was only renamed, or merged into another one, is the class that it became.
+    """
+    place = {name: number for number, name in enumerate(after.classes_)}
+    later = later_names(before.classes_, changes)
+    places = np.array([place.get(later[name], -2) for name in before.classes_], dtype=np.int64)
+    rows, changed = node_rows(after.graph_.visible), [np.zeros(0, dtype=np.int64)]
+    for block in np.split(rows, range(ROWS_AT_A_TIME, rows.size, ROWS_AT_A_TIME)):
+        numbers = after.graph_.numbers_at(block)
+        there = before.graph_.contains(numbers)
+        old, new = answers(before, before.graph_.rows_of(numbers[there])), answers(after, block[there])
+        changed.append(numbers[there][np.where(old < 0, old, places[old]) != new])
+    return np.concatenate(changed)
+
+
+def answers(model: GraphClassifier, rows: np.ndarray) -> np.ndarray:
+    """(r,) the place of the likeliest class of each row; −1 if it looks unknown."""
+    probabilities, scores = model.by_row.with_unknown_scores(rows)
+    return np.where(scores > model.calibration_.threshold, -1, probabilities.argmax(axis=1))
+
+
+def by_rank(numbers: np.ndarray) -> np.ndarray:
+    """The numbers in an order that looks random and is the same for ever."""
+    return numbers[np.argsort(mixed(numbers.astype(np.uint64)), kind="stable")]
+
+
+def drawn(numbers: np.ndarray, *first: np.ndarray) -> np.ndarray:
+    """At most ``MOST`` of the numbers, ascending: the first of some lists up to a share each, the others uniform.
+
+    The same nodes from version to version, but for those that came, left or are in other lists.
+    """
+    if numbers.size <= MOST:
+        return numbers
+    listed = np.concatenate([*(each[: int(SHARE * MOST)] for each in first), by_rank(numbers)])
+    _, places = np.unique(listed, return_index=True)
+    return np.sort(listed[np.sort(places)[:MOST]])
+
+
+def _labelled(labels: LabelStore) -> np.ndarray:
+    """All labelled nodes, those that were taught after the fit first."""
+    taught = labels.parts == LabelRole.SUPPORT
+    return np.concatenate([by_rank(labels.nodes[taught]), by_rank(labels.nodes[~taught])])
+
+
+def map_answer(snapshot: Snapshot, nodes: MapNodes | None, version: int | None) -> dict[str, Any]:
+    """The map as JSON values. nodes: of a version, which may be an older one; None if there are none yet."""
+    current = nodes is not None and version == snapshot.version
+    columns = _no_columns() if nodes is None else _columns(snapshot, nodes, current)
+    return {
+        "status": "ready" if current else "computing",
+        "layout_version": None if nodes is None else version,
+        "shown": len(columns["ids"]),
+        "total": snapshot.graph.node_count,
+        "changed_since": nodes.since if nodes is not None and current else None,
+        "classes": list(snapshot.classes),
+        **columns,
+    }
+
+
+def _no_columns() -> dict[str, list[Any]]:
+    return {"ids": [], "x": [], "y": [], "class_places": [], "doubts": [], "flags": []}
+
+
+def _columns(snapshot: Snapshot, nodes: MapNodes, current: bool) -> dict[str, list[Any]]:
+    there = snapshot.graph.contains(nodes.layout.numbers)
+    numbers = nodes.layout.numbers[there]
+    if not numbers.size:
+        return _no_columns()
+    rows = snapshot.graph.rows_of(numbers)
+    predicted, labels = snapshot.predictions(rows), snapshot.labels[rows]
+    labelled = labels >= 0
+    classes = np.where(labelled, labels, predicted.probabilities.argmax(axis=1))
+    highest = np.sort(predicted.probabilities, axis=1)[:, -2:]
+    margin = highest[:, -1] - (highest[:, -2] if highest.shape[1] > 1 else 0)
+    changed = np.isin(numbers, nodes.changed) if current else np.zeros(numbers.size, dtype=bool)
+    flags = UNKNOWN * (predicted.unknown & ~labelled) + CHANGED * changed + LABELLED * labelled
+    places = np.rint(SIDE * nodes.layout.positions[there]).clip(0, SIDE).astype(np.int64)
+    return {
+        "ids": snapshot.ids_at(rows),
+        "x": places[:, 0].tolist(),
+        "y": places[:, 1].tolist(),
+        "class_places": classes.tolist(),
+        "doubts": np.rint(100 * (1 - margin)).astype(np.int64).tolist(),
+        "flags": flags.tolist(),
+    }
