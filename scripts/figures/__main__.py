@@ -47,6 +47,7 @@ PARTS: dict[str, Callable[..., str]] = {
     "answers": others.answers,
     "groups": others.groups,
     "label-issues": others.label_issues,
+    "labelling-order": others.labelling_order,
     "strategies": others.strategies,
     "candidates": others.candidates,
     "widths": tuning.widths,

@@ -8,6 +8,7 @@ import numpy as np
 
 from benchmarks import closed_set as closed_set_benchmark
 from benchmarks import label_issues as label_issues_benchmark
+from benchmarks import labelling_order as labelling_order_benchmark
 from benchmarks.false_positives import RATIOS, rates
 from graphfcl.methods import METHODS
 from graphfcl.report import ORACLE, Block, summary
@@ -111,6 +112,26 @@ def groups() -> str:
         for row, number, digits in zip(rows.values(), found, (1, 0, 1, 1, 0), strict=True):
             row.append(f"{number:.{digits}f}")
     return table(["", *code(GRAPHS)], rows.values())
+
+
+def labelling_order() -> str:
+    """Labels that a scripted person gives in the order of the page, or in random order, and the accuracy reached."""
+    curves: dict[tuple[str, str], list[labelling_order_benchmark.Row]] = {}
+    for line in read_csv("labelling_order.csv"):
+        point = {"labels": int(line["labels"]), "accuracy": float(line["accuracy"])}
+        curves.setdefault((line["seed"], line["order"]), []).append(point)
+    seeds = dict.fromkeys(seed for seed, _ in curves)
+    rows = []
+    for order in ("page", "random"):
+        needed = []
+        for seed in seeds:
+            enough = labelling_order_benchmark.ENOUGH * curves[seed, "page"][-1]["accuracy"]
+            count = labelling_order_benchmark.labels_needed(curves[seed, order], enough)
+            needed.append(f"more than {curves[seed, order][-1]['labels']}" if count is None else str(count))
+        ends = [f"{100 * curves[seed, order][-1]['accuracy']:.1f}" for seed in seeds]
+        rows.append([order, ", ".join(needed), ", ".join(ends)])
+    last = max(point["labels"] for curve in curves.values() for point in curve)
+    return table(["order", "labels for 95 % of the accuracy", f"accuracy after {last} labels, %"], rows)
 
 
 def label_issues() -> str:
