@@ -237,6 +237,21 @@ class GraphClassifier(AnsweringModel):
         statement = Statement.of(by, when, {"reason": group.reason}, "the group")
         return self.learn_listed(supports_of({name: ids}, statement, state.parts.label_store), new_classes=new_classes)
 
+    def accept(
+        self, nodes: Sequence[Any], *, by: str = "", when: str | datetime.date = "", reason: str = ""
+    ) -> "GraphClassifier":
+        """Keep the predicted classes of some nodes without a label as labels of their own kind.
+
+        The model does not learn from accepted labels, and is neither calibrated nor measured with them: no answer
+        changes. :meth:`unlearn` takes them back, and :meth:`learn` turns them into labels that were given.
+        by, when, reason: who accepted them, when and why.
+        """
+        statement = Statement.of(by, when, {"reason": reason}, "the accepted labels")
+        nodes = self._ids(nodes)
+        with self._change() as draft:
+            draft.accept(nodes, statement)
+        return self
+
     def unlearn(self, nodes: Sequence[Any]) -> "GraphClassifier":
         """Take back the labels of some nodes; a class that loses its last one is retired."""
         nodes = self._ids(nodes)

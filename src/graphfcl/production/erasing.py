@@ -127,7 +127,7 @@ class Erasing:
             ours = np.isin(labels.nodes, numbers)
             self._numbers |= set(numbers.tolist())
             self._labelled[number] = set(labels.nodes[ours].tolist())
-            self._trained |= set(labels.nodes[ours & (labels.parts != LabelRole.SUPPORT)].tolist())
+            self._trained |= set(labels.nodes[ours & (labels.parts <= LabelRole.VALIDATION)].tolist())
         manifest = self._versions.manifest(number)
         for change in manifest["changes"]:
             self.scrubber.scrubbed(change)

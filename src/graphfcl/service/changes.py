@@ -122,6 +122,10 @@ def answer_to(entry: Entry, integers: bool) -> dict[str, Any]:
         values["classes"] = classes(supports)
         values["new_classes"] = classes(entry.get("new", ()))
         values |= {name: len(entry.get(name, ())) for name in ("confirmed", "unchanged", "conflicts")}
+    if what == "accept":
+        values["accepted"] = sum(entry["accepted"].values())
+        values["classes"] = classes(entry["accepted"])
+        values["expected_errors"] = entry["expected_errors"]
     if what == "unlearn":
         values["taken_back"] = len(entry.get("nodes", ()))
     if what in ("grow", "shrink"):
@@ -164,6 +168,8 @@ def _names(entry: Entry, version: int) -> tuple[tuple[str, ...], dict[str, str],
     gone = {str(name): f"lost its last label in version {version}" for name in entry.get("retired", ())}
     if what == "learn":
         return tuple(entry["supports"]), gone, tuple(map(str, entry["new"]))
+    if what == "accept":
+        return tuple(map(str, entry["accepted"])), {}, ()
     if what in ("fit", "refit"):
         return tuple(map(str, entry["classes"])), gone, ()
     if what == "rename":

@@ -9,11 +9,12 @@ import numpy as np
 from graphfcl.errors import InputError, quoted
 from graphfcl.graph.ids import listed, normal
 from graphfcl.methods import SILENT, Learner, Progress
-from graphfcl.production.answers.answers import ModelAnswers
+from graphfcl.production.answers.answers import ModelAnswers, class_probabilities
+from graphfcl.production.answers.expected_errors import expected_errors
 from graphfcl.production.changes.graph_changes import GraphChange
 from graphfcl.production.changes.guards import LossGuard, NewClasses
 from graphfcl.production.labels.history import Entry, History, new_entry
-from graphfcl.production.labels.label_store import LabelRole, LabelStore, Support
+from graphfcl.production.labels.label_store import LabelRole, LabelStore, Statement, Support
 from graphfcl.production.model.calibrating import compute_answers, regression_warning, with_renamed_class
 from graphfcl.production.model.label_gain import SUMS, observed_sums
 from graphfcl.production.model.parts import Configuration, ModelParts
@@ -76,13 +77,35 @@ class Draft:
             self.labels = self.labels.with_statements(batch.statements)
             self.record(change)
             return
-        if batch.replaced:
-            change |= self._drop_labels(np.array([each.number for each in batch.replaced], dtype=np.int64))
+        replaced = np.array([each.number for each in batch.replaced], dtype=np.int64)
+        self._drop_accepted(np.array([each.number for each in batch.learned], dtype=np.int64))
+        replaced = replaced[np.isin(replaced, self.labels.nodes)]
+        if replaced.size:
+            change |= self._drop_labels(replaced)
         self.labels, new = self.using(
             lambda learner: batch.teach(learner, self.labels, self.graph.visible, len(self.history))
         )
         change["new"] = [self.labels.label(name) for name in new]
         self.finalise(change)
+
+    def accept(self, nodes: Sequence[Any], statement: Statement) -> None:
+        """Keep the predicted classes of some nodes without a label as accepted labels; no answer depends on them."""
+        numbers = np.unique(self.graph.numbers_of(nodes))
+        if not numbers.size:
+            raise InputError("there is nothing to accept: give at least one node.")
+        taken = numbers[np.isin(numbers, self.labels.nodes)]
+        if taken.size:
+            more = f" (and {taken.size - 1} more)" if taken.size > 1 else ""
+            (first,) = self.graph.ids_of(taken[:1]).tolist()
+            raise InputError(f"node {quoted(first)}{more} has a label already: leave it out; nothing was accepted.")
+        answers = self.before.answering.answers_at(self.graph.rows_of(numbers))
+        probabilities = class_probabilities(self.labels, answers)
+        classes = probabilities.argmax(axis=1)
+        counts = np.bincount(classes, minlength=len(self.labels.classes)).tolist()
+        accepted = {name: count for name, count in zip(self.labels.classes, counts, strict=True) if count}
+        errors = expected_errors(probabilities.max(axis=1))
+        self.labels = self.labels.with_accepted(numbers, classes, statement)
+        self.record({"what": "accept", "accepted": accepted, "expected_errors": errors.as_json()})
 
     def unlearn(self, nodes: Sequence[Any]) -> None:
         """Remove the labels of some nodes; a class that loses its last one is retired."""
@@ -92,7 +115,11 @@ class Draft:
             missing = listed(nodes)[int(np.flatnonzero(unlabelled)[0])]
             raise InputError(f"node {quoted(missing)} has no label to take back; nothing was changed.")
         change = {"what": "unlearn", "nodes": self.graph.ids_of(numbers).tolist()}
-        self.finalise({**change, **self._drop_labels(numbers)})
+        learned = self._drop_accepted(numbers)
+        if learned.size:
+            self.finalise({**change, **self._drop_labels(learned)})
+        else:
+            self.record({**change, "retired": [], "exact": True})
 
     def rename(self, old_label: Any, new_label: Any) -> None:
         """Rename a class, also in the last accuracy and that of the guard; no answer depends on it."""
@@ -123,6 +150,13 @@ class Draft:
         self.labels = before.retired(name)
         trained = before.count_trained(np.setdiff1d(before.nodes, self.labels.nodes))
         self.finalise({"what": "retire", "class": before.label(name), **self._restated(trained)})
+
+    def _drop_accepted(self, nodes: np.ndarray) -> np.ndarray:
+        """Take the accepted labels of some nodes away, which no learner knows; returns the other nodes."""
+        accepted = np.isin(nodes, self.labels.nodes[self.labels.accepted()])
+        if accepted.any():
+            self.labels = self.labels.without_nodes(nodes[accepted])
+        return nodes[~accepted]
 
     def _drop_labels(self, nodes: np.ndarray) -> Entry:
         """Take labels away from the label store and the learner; what the history says of it."""

@@ -153,13 +153,14 @@ def make_batch(
         raise InputError("there is nothing to learn: give at least one node and its class.")
     by_node, wrong = _by_node(supports, graph, labels)
     column_of = dict(zip(labels.nodes.tolist(), labels.columns.tolist(), strict=True))
+    accepted = set(labels.nodes[labels.accepted()].tolist())
     learned, confirmed, replaced, conflicts, unchanged = [], [], [], [], []
     for each in by_node:
         label = labels.names[column_of[each.number]] if each.number in column_of else None
         before = labels.statements.get(each.number, ())
         people_before = {statement.by for statement in before} | {""}
         further = tuple(statement for statement in each.statements if statement.by not in people_before)
-        if label is None:
+        if label is None or (label == each.name and each.number in accepted):
             learned.append(each)
         elif label != each.name:
             replaced.append(each)

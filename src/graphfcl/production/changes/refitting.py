@@ -92,7 +92,7 @@ def compare(old: ModelParts, old_scores: Any, new: ModelParts, new_scores: Any) 
     """
     names, labels = old.label_store.classes, old.label_store.labels
     true_nodes, truth = labelled(new.label_store, names)
-    unlabelled = np.setdiff1d(translated(true_nodes, new.graph, old.graph), old.label_store.nodes)
+    unlabelled = np.setdiff1d(translated(true_nodes, new.graph, old.graph), old.label_store.given().nodes)
     old_nodes, old_answers = _unbiased_answers(old, old_scores, names, unlabelled)
     old_nodes = translated(old_nodes, old.graph, new.graph)
     new_nodes, new_answers = _unbiased_answers(new, new_scores, names, np.zeros(0, dtype=np.int64))
@@ -196,6 +196,7 @@ def refit_draft(draft: Draft, graph: AnyGraph | None, *, anyway: bool, device: s
         comparison = compare(before, old_scores, parts, parts.graph.all_scores(parts.learner, progress))
     result = Refit(comparison, anyway or comparison.better)
     if result.taken:
+        parts = replace(parts, label_store=new_labels.with_accepted_of(old_labels))
         grown = sorted(_few_shot_names(old_labels) - _few_shot_names(new_labels), key=natural_order)
         draft.exchange(parts)
         change = {
@@ -225,9 +226,10 @@ def _material(
             raise InputError(f"the graph of this model is {where}; nothing was changed.")
         growing, numbers = before.graph.brought(graph)
         store = store.renumbered(translated(store.nodes, before.graph, growing))
-    nodes, classes = labelled(store, names)
+    given = store.given()
+    nodes, classes = labelled(given, names)
     if graph is not None and numbers is not None:
-        more, names_of_more = more_labels(graph, numbers, growing, store, decisions)
+        more, names_of_more = more_labels(graph, numbers, growing, given, decisions)
         names = tuple(dict.fromkeys([*names, *names_of_more]))
         place = {name: number for number, name in enumerate(names)}
         added = np.array([place[name] for name in names_of_more], dtype=np.int64)

@@ -82,12 +82,13 @@ def find_groups(state: ModelState, count: int, seed: int) -> tuple[Group, ...]:
         raise InputError(f"{count} groups make no sense: ask for at least one.")
     parts, random = state.parts, np.random.default_rng([seed, 18])
     visible, labels = parts.graph.visible, parts.label_store
-    labelled = visible.rows(labels.nodes)
+    given = labels.given()
+    labelled = visible.rows(given.nodes)
     is_unknown = RowAnswers(state).unknown_scores() > state.calibration().threshold
     rows = node_rows(visible)
-    unknown = np.setdiff1d(rows[is_unknown[rows]], labelled)
+    unknown = np.setdiff1d(rows[is_unknown[rows]], visible.rows(labels.nodes))
     sample = _drawn(unknown, MOST, random)
-    classes = labels.class_of_column()[labels.columns]
+    classes = given.class_of_column()[given.columns]
     taught = _drawn(_whole_classes(classes, sample.size, random), MOST, random)
     if not sample.size:
         return ()

@@ -197,6 +197,9 @@ def _describe(entry: Entry) -> str:
         return f"{what}: {'; '.join([sizes, *_existing(entry)])}{reach}"
     if what == "unlearn":
         return f"unlearn {_some(entry['nodes'])}"
+    if what == "accept":
+        listed = "; ".join(f"{counted(count, 'node')} as {name}" for name, count in entry["accepted"].items())
+        return f"accept {listed}; about {entry['expected_errors']['mean']:.1f} errors expected"
     if what in PLAIN:
         return PLAIN[what].format_map(entry)
     if what == "erase":

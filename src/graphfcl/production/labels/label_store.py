@@ -93,11 +93,16 @@ Statements = Mapping[int, tuple[Statement, ...]]  # node number → who gave its
 
 
 class LabelRole(IntEnum):
-    """What a labelled node is for: training session 0, validation, or a class learned later."""
+    """What a labelled node is for: training session 0, validation, or a class learned later.
+
+    ACCEPTED: it has the class that the model predicted, and a person agreed. Such a label says what a node is and
+    nothing else: the model does not learn from it, and is neither calibrated nor measured with it.
+    """
 
     TRAIN = 0
     VALIDATION = 1
     SUPPORT = 2
+    ACCEPTED = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -242,30 +247,57 @@ class LabelStore:
 
     def counts(self, *, validation: bool = False) -> np.ndarray:
         """(classes,) number of labels that each class was learned from, or of its validation nodes."""
-        here = (self.parts == LabelRole.VALIDATION) == validation
+        here = self.parts == LabelRole.VALIDATION if validation else self._taught()
         classes = self.class_of_column()[self.columns[here]]
         return np.bincount(classes[classes >= 0], minlength=len(self.classes))
 
     def labels_of_columns(self, columns: np.ndarray) -> Labelled:
         """Nodes and columns of all labels of some columns that a learner has learned."""
-        here = np.isin(self.columns, columns) & (self.parts != LabelRole.VALIDATION)
+        here = np.isin(self.columns, columns) & self._taught()
         return self.nodes[here], self.columns[here]
+
+    def _taught(self) -> np.ndarray:
+        """(m,) whether a learner learned a label."""
+        return np.isin(self.parts, (LabelRole.TRAIN, LabelRole.SUPPORT))
+
+    def accepted(self) -> np.ndarray:
+        """(m,) whether a label is an accepted answer of the model."""
+        return self.parts == LabelRole.ACCEPTED
+
+    def given(self) -> "LabelStore":
+        """Without accepted labels: those that people gave."""
+        return self.without_nodes(self.nodes[self.accepted()]) if self.accepted().any() else self
 
     def count_trained(self, nodes: np.ndarray) -> int:
         """How many of some labelled nodes session 0 was trained or validated on."""
-        return int((np.isin(self.nodes, nodes) & (self.parts != LabelRole.SUPPORT)).sum())
+        return int((np.isin(self.nodes, nodes) & (self.parts <= LabelRole.VALIDATION)).sum())
 
     # Changes
 
-    def with_supports(self, nodes: np.ndarray, columns: np.ndarray, new_names: Sequence[str]) -> "LabelStore":
+    def with_supports(
+        self, nodes: np.ndarray, columns: np.ndarray, new_names: Sequence[str], role: LabelRole = LabelRole.SUPPORT
+    ) -> "LabelStore":
         """More labelled nodes, and more classes, whose columns follow the last one."""
         return replace(
             self,
             nodes=np.concatenate([self.nodes, nodes]),
             columns=np.concatenate([self.columns, columns]),
-            parts=np.concatenate([self.parts, np.full(nodes.size, LabelRole.SUPPORT, dtype=np.int8)]),
+            parts=np.concatenate([self.parts, np.full(nodes.size, role, dtype=np.int8)]),
             names=(*self.names, *new_names),
         )
+
+    def with_accepted(self, nodes: np.ndarray, classes: np.ndarray, statement: "Statement") -> "LabelStore":
+        """More accepted labels, of nodes without a label. classes: (m,) positions in ``classes``."""
+        columns = np.array([self.names.index(name) for name in self.classes], dtype=np.int64)[classes]
+        labels = self.with_supports(nodes, columns, (), LabelRole.ACCEPTED)
+        return labels.with_statements(dict.fromkeys(nodes.tolist(), (statement,))) if statement else labels
+
+    def with_accepted_of(self, other: "LabelStore") -> "LabelStore":
+        """With the accepted labels of another label store with the same numbers, of nodes that have no label here."""
+        here = other.accepted() & ~np.isin(other.nodes, self.nodes)
+        position = np.array([-1 if name not in self.classes else self.names.index(name) for name in other.names])
+        columns = position[other.columns[here]]
+        return self.with_supports(other.nodes[here][columns >= 0], columns[columns >= 0], (), LabelRole.ACCEPTED)
 
     def with_statements(self, statements: Statements) -> "LabelStore":
         """Add statements to some labels."""

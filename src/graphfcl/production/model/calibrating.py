@@ -128,7 +128,8 @@ def left_out_scores(learner: Learner, visible: VisibleNodes, labels: LabelStore,
     were learned.
     """
     class_of_column = labels.class_of_column()
-    later = np.flatnonzero((labels.columns >= labels.session_zero_columns) & (labels.parts != LabelRole.VALIDATION))
+    supports = (labels.parts != LabelRole.VALIDATION) & ~labels.accepted()
+    later = np.flatnonzero((labels.columns >= labels.session_zero_columns) & supports)
     later = later[class_of_column[labels.columns[later]] >= 0]
     order = later[np.lexsort((labels.nodes[later], labels.columns[later]))]
     columns = labels.columns[order]

@@ -51,6 +51,7 @@ class Folds:
         judges it. Labels of a class with few are dealt to the folds in turn, so that as many as possible of them remain
         for each.
         """
+        store = store.given()
         names = tuple(sorted(store.classes, key=natural_order))
         place = {name: number for number, name in enumerate(names)}
         order = np.argsort(store.nodes)

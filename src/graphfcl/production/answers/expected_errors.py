@@ -1,0 +1,33 @@
+"""How many errors some predictions contain, from their calibrated probabilities."""
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import pdtr
+
+TAILS = 0.025, 0.975  # of the 95 % range
+
+
+@dataclass(frozen=True)
+class ExpectedErrors:
+    """How many of some predictions are wrong, and the range in which 95 % of such counts are."""
+
+    mean: float
+    low: int
+    high: int
+
+    def as_json(self) -> dict[str, Any]:
+        return {**asdict(self), "mean": round(self.mean, 2)}
+
+
+def expected_errors(probabilities: np.ndarray) -> ExpectedErrors:
+    """Σ (1 − p) over the probabilities of predicted classes, with the range of the Poisson distribution of this mean.
+
+    The number of errors of independent predictions varies less than that (Le Cam, 1960), so the range is cautious. It
+    takes the probabilities as calibrated, and the true class of every node as a known one.
+    """
+    mean = float((1 - probabilities.astype(np.float64)).clip(min=0).sum())
+    counts = np.arange(int(mean + 10 * np.sqrt(mean + 1)) + 10)
+    low, high = (int(np.argmax(pdtr(counts, mean) >= share)) for share in TAILS)
+    return ExpectedErrors(mean, min(low, probabilities.size), min(high, probabilities.size))
