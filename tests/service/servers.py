@@ -1,4 +1,4 @@
-"""Real servers for tests, and a client that knows nothing of the service but HTTP."""
+"""Real servers for tests, and a client that knows nothing of the service but HTTP, besides the one of the package."""
 
 import http.client
 import json
@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
+
+from graphfcl.client import Client as TypedClient
 
 TOKEN = "token-of-the-tests-0123456789"
 
@@ -63,6 +65,10 @@ class Client:
     def teach(self, name: str | int, nodes: list[Any], headers: dict[str, str] | None = None, **more: Any) -> Answer:
         labels = [{"id": node, "class": name} for node in nodes]
         return self.send("POST", "/v1/labels", {"labels": labels, **more}, headers)
+
+    def typed(self, **options: Any) -> TypedClient:
+        """The client of the package."""
+        return TypedClient(f"http://127.0.0.1:{self.port}", self.token, **options)
 
     def plain(self, request: bytes) -> bytes:
         """Bytes as they are, and all that comes back."""

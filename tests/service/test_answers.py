@@ -15,14 +15,10 @@ from graphfcl.client.reading import UnreadableError, read_as
 from graphfcl.errors import InputError
 from tests.service.conftest import HOSTILE
 from tests.service.schemas import faults
-from tests.service.servers import TOKEN, Client, free_port
+from tests.service.servers import Client, free_port
 
 VERBS = ("add", "describe", "explain", "get", "infer", "learn", "list", "measure", "merge", "name", "predict", "rename",
          "retire", "roll", "unlearn")  # fmt: skip
-
-
-def typed(server: Client, **options: Any) -> TypedClient:
-    return TypedClient(f"http://127.0.0.1:{server.port}", TOKEN, **options)
 
 
 @pytest.fixture(scope="module")
@@ -110,7 +106,7 @@ def test_real_answers_are_as_described(server: Client, description: Any, free: l
 
 
 def test_labels_are_listed_with_who_and_when(server: Client, free: list[str], folder: Any) -> None:
-    client = typed(server)
+    client = server.typed()
     assert client.learn({"new": free[:3], "class-00": free[3:4]}, by="ann").learned == 4
     assert client.learn({"new": free[:1]}, by="bob").confirmed == 1
     pages = list(client.pages(client.list_labels, limit=7))
@@ -141,7 +137,7 @@ def test_labels_are_listed_with_who_and_when(server: Client, free: list[str], fo
 
 
 def test_the_client_changes_the_model(server: Client, free: list[str]) -> None:
-    client = typed(server)
+    client = server.typed()
     assert client.get_model().version == 1
     done = client.learn({"a/b ü": free[:2]}, if_version=1, key="k")
     assert (done.version, done.new_classes) == (2, ("a/b ü",))
@@ -162,7 +158,7 @@ def test_the_client_changes_the_model(server: Client, free: list[str]) -> None:
 
 
 def test_the_client_reads_every_answer(shared: Client, free: list[str]) -> None:
-    client = typed(shared)
+    client = shared.typed()
     node = client.get_node("<img src=x onerror=alert(1)>")
     assert node.id == HOSTILE[9]
     assert sum(each.probability for each in node.classes) <= 1 + 1e-9
@@ -177,7 +173,7 @@ def test_the_client_reads_every_answer(shared: Client, free: list[str]) -> None:
     assert len(client.list_queue(limit=2).nodes) == 2
     with pytest.raises(ServiceError, match="node 'nobody' is not in the graph") as missing:
         client.get_node("nobody")
-    assert missing.value.status == 404
+    assert (missing.value.status, missing.value.kind) == (404, "unknown-node")
     with pytest.raises(ServiceError, match="the token is missing or wrong") as refused:
         TypedClient(client.transport.url, "wrong").unlearn(free[:1])
     assert refused.value.status == 401
@@ -185,7 +181,7 @@ def test_the_client_reads_every_answer(shared: Client, free: list[str]) -> None:
 
 def test_the_client_repeats_what_got_no_answer(server: Client, free: list[str]) -> None:
     """The connection is cut after the change was made, so the client cannot know of it."""
-    client = typed(server)
+    client = server.typed()
     opened: Callable[..., Any] = client.transport._opener.open
     failures: list[Any] = []
 

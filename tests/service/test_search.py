@@ -18,4 +18,9 @@ def test_search(listed: list[str], query: str, limit: int) -> None:
         expected += [row for row, text in enumerate(listed) if fits(text.lower()) and row not in expected]
     if not wanted:
         expected = list(range(len(listed)))
-    assert IdSearch.of(text_array(listed)).search(query, limit) == expected[:limit]
+    search = IdSearch.of(text_array(listed))
+    assert search.search(query, limit) == expected[:limit]
+    pages: list[int] = []
+    while page := search.search(query, limit, pages[-1] if pages else None):
+        pages += page
+    assert pages == expected

@@ -42,14 +42,28 @@ def test_teach_see_it_take_it_back(server: Client, folder: Path, free: list[str]
     listed = server.get("/v1/versions").json["versions"]
     assert [each["version"] for each in listed] == [4, 3, 2, 1]
     assert [each["kind"] for each in listed] == ["rollback", "unlearn", "learn", "fit"]
-    assert [each["version"] for each in server.get("/v1/versions?before=3&limit=1").json["versions"]] == [2]
+    client = server.typed()
+    pages = client.pages(client.list_versions, 3)
+    assert [[each.version for each in page.versions] for page in pages] == [[4, 3, 2], [1]]
 
 
 def test_labels_that_were_known_already_are_counted(server: Client, free: list[str]) -> None:
     first = server.teach("twice", free[:2])
     assert (first.json["learned"], first.json["unchanged"]) == (2, 0)
     again = server.teach("twice", free[:3])
-    assert (again.json["learned"], again.json["unchanged"]) == (1, 2)
+    assert (again.json["learned"], again.json["unchanged"], again.json["version"]) == (1, 2, 3)
+
+
+def test_what_is_known_writes_no_version(server: Client, folder: Path, free: list[str]) -> None:
+    client = server.typed()
+    client.learn({"twice": free[:2]}, by="ann")
+    again = client.learn({"twice": free[:2]}, by="ann", key="k")
+    assert (again.version, again.learned, again.unchanged, again.classes) == (2, 0, 2, ())
+    client.unlearn(free[:1])
+    assert client.learn({"twice": free[:2]}, by="ann", key="k") == again, "the key is known nevertheless"
+    assert client.learn({"twice": free[1:2]}, by="bob").version == 4, "a second person is news"
+    assert client.learn({"class-00": free[1:2]}, on_conflict="keep").version == 5, "so is another opinion"
+    assert GraphClassifier.load(folder).version == 5
 
 
 def test_classes_are_renamed_merged_and_retired(server: Client, free: list[str]) -> None:
@@ -105,13 +119,13 @@ def test_the_graph_grows(server: Client, free: list[str]) -> None:
     for source, target, weights in ((free[0], "fresh", [1.0]), ("fresh", "fresh", None)):
         answer = server.send("POST", "/v1/edges", {"sources": [source], "targets": [target], "weights": weights})
         assert answer.status == 422
-    assert server.get("/v1/model").json["version"] == 3
     again = server.send("POST", "/v1/edges", {"sources": [free[0]], "targets": ["fresh"], "weights": [2.0]})
-    assert (again.status, again.json["version"]) == (200, 4), again.content
-    for on_existing, done in (("skip", "skipped 1 node"), ("update", "updated 1 node")):
+    assert (again.status, again.json["version"], again.json["same_edges"]) == (200, 3, 1), "nothing is new"
+    for on_existing, version in (("skip", 3), ("update", 4)):
         answer = server.send("POST", "/v1/nodes", {**other, "on_existing": on_existing})
-        assert answer.status == 200, answer.content
-        assert done in server.get("/v1/versions?limit=1").json["versions"][0]["what"]
+        assert (answer.status, answer.json["version"]) == (200, version), answer.content
+        assert answer.json["skipped_nodes"] == int(version == 3)
+    assert "updated 1 node" in server.get("/v1/versions?limit=1").json["versions"][0]["what"]
     assert server.send("POST", "/v1/nodes", {**other, "on_existing": "replace"}).status == 422
 
 

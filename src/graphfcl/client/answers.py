@@ -1,7 +1,8 @@
 """The answers of a service. The service describes its routes with these classes, the client reads JSON into them.
 
 Ids are texts; a class is a text, or an integer if the model has integer classes. ``version`` is the version of the
-model that an answer is based on. A field with a default may be missing from the JSON.
+model that an answer is based on. ``next_cursor`` leads to the next page of a list; it is None on the last one. A field
+with a default may be missing from the JSON.
 """
 
 from dataclasses import dataclass, field
@@ -108,6 +109,7 @@ class Versions(Answer):
     """Versions, the newest first."""
 
     versions: tuple[ListedVersion, ...]
+    next_cursor: str | None
 
 
 # Nodes
@@ -126,6 +128,7 @@ class Nodes(Answer):
     """Nodes of a listing."""
 
     nodes: tuple[ListedNode, ...]
+    next_cursor: str | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -237,7 +240,7 @@ class NodeLabel:
 
 @dataclass(frozen=True, kw_only=True)
 class NodeLabels(Answer):
-    """Labels in the order of the nodes. total: of all pages. next_cursor: of the next page, None on the last one."""
+    """Labels in the order of the nodes. total: of all pages."""
 
     labels: tuple[NodeLabel, ...]
     total: int
@@ -313,11 +316,13 @@ class Queue(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class Changed(Answer):
-    """A change that was made. version: the one it wrote. what: its kind. retired: classes that lost their last label.
+    """A change that was made. what: its kind. retired: classes that lost their last label.
 
+    version: the one it wrote; that of the model if it changed nothing, because all of it was known or skipped.
     learned: new labels. confirmed: those that somebody else had given too. unchanged: those that were known. conflicts:
-    labels of nodes that have another one. taken_back: labels removed. nodes, edges: of the graph. equals: the version
-    that a rollback restored.
+    labels of nodes that have another one. taken_back: labels removed. nodes, edges: how many are new; with a
+    prefix, those that were there and were updated, were skipped, or are the same. equals: the version that a rollback
+    restored.
     """
 
     what: str
@@ -330,6 +335,12 @@ class Changed(Answer):
     taken_back: int | None = None
     nodes: int | None = None
     edges: int | None = None
+    updated_nodes: int | None = None
+    updated_edges: int | None = None
+    skipped_nodes: int | None = None
+    skipped_edges: int | None = None
+    same_nodes: int | None = None
+    same_edges: int | None = None
     retired: tuple[ClassName, ...] = ()
     equals: int | None = None
     warning: str | None = None

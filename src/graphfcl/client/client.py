@@ -53,14 +53,14 @@ class Client:
     def get_class(self, name: ClassName) -> answers.OneClass:
         return self._send(answers.OneClass, "GET", address("classes", name))
 
-    def list_versions(self, limit: int = 100) -> answers.Versions:
-        return self._send(answers.Versions, "GET", "/v1/versions", query={"limit": limit})
+    def list_versions(self, limit: int = 100, cursor: str | None = None) -> answers.Versions:
+        return self._send(answers.Versions, "GET", "/v1/versions", query={"limit": limit, "cursor": cursor})
 
     # Nodes
 
-    def list_nodes(self, q: str = "", limit: int = 20) -> answers.Nodes:
-        """Nodes whose id equals, starts with or contains ``q``."""
-        return self._send(answers.Nodes, "GET", "/v1/nodes", query={"q": q, "limit": limit})
+    def list_nodes(self, q: str = "", limit: int = 20, cursor: str | None = None) -> answers.Nodes:
+        """Nodes whose id equals, starts with or contains ``q``; by default all nodes."""
+        return self._send(answers.Nodes, "GET", "/v1/nodes", query={"q": q, "limit": limit, "cursor": cursor})
 
     def get_node(self, node: Id) -> answers.Node:
         return self._send(answers.Node, "GET", address("nodes", node))

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 from urllib.parse import quote, urlencode, urlsplit
 
+from graphfcl.client.problems import PREFIX
 from graphfcl.client.reading import UnreadableError, read_as
 from graphfcl.errors import GraphfclError, InputError, quoted
 from graphfcl.version import __version__
@@ -21,9 +22,12 @@ PAUSE, LONGEST_PAUSE = 0.2, 10.0  # seconds before the first repetition, and at 
 
 
 class ServiceError(GraphfclError):
-    """A request that the service refused. status: of HTTP. kind: ``type`` of the problem. version: of the model."""
+    """A request that the service refused. status: of HTTP. kind: such as ``unknown-node``, see ``problems.KINDS``.
 
-    def __init__(self, status: int, detail: str, kind: str = "about:blank", version: int | None = None) -> None:
+    version: of the model.
+    """
+
+    def __init__(self, status: int, detail: str, kind: str = "", version: int | None = None) -> None:
         super().__init__(detail)
         self.status, self.kind, self.version = status, kind, version
 
@@ -135,9 +139,13 @@ def _json_of(content: bytes) -> Any:
         raise UnreadableError("the answer is no JSON: see whether this is the address of a graphfcl service.") from None
 
 
+def _kind(type_of_problem: str) -> str:
+    return type_of_problem.removeprefix(PREFIX) if type_of_problem.startswith(PREFIX) else ""
+
+
 def _problem(error: urllib.error.HTTPError) -> ServiceError:
     try:
         values = json.loads(error.read())
-        return ServiceError(error.code, str(values["detail"]), str(values["type"]), values.get("version"))
+        return ServiceError(error.code, str(values["detail"]), _kind(str(values["type"])), values.get("version"))
     except (ValueError, LookupError, TypeError, AttributeError, OSError, http.client.HTTPException):
         return ServiceError(error.code, f"the service answered with the status {error.code} {error.reason}.")

@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from fastapi import Depends, FastAPI, Response
 from fastapi.responses import PlainTextResponse
@@ -12,6 +12,7 @@ from pydantic import BaseModel
 from starlette.middleware import Middleware
 
 import graphfcl.client.answers as answers
+from graphfcl.client.problems import KINDS, PREFIX
 from graphfcl.errors import InputError
 from graphfcl.production.graph.place import FolderUse
 from graphfcl.service.background import Background
@@ -21,6 +22,7 @@ from graphfcl.service.kserve import kserve_routes
 from graphfcl.service.leases import lease_routes
 from graphfcl.service.map_routes import map_routes
 from graphfcl.service.metrics import TYPE, Metrics
+from graphfcl.service.parameters import refuse_unknown_parameters
 from graphfcl.service.problems import Problem, answer_with_problems
 from graphfcl.service.reads import read_routes
 from graphfcl.service.security import LOOPBACK, Guard, Limits, Rules
@@ -31,7 +33,7 @@ from graphfcl.version import __version__
 
 TOKEN = Depends(HTTPBearer(scheme_name="token", auto_error=False))  # for the description alone: the guard checks it
 STATIC = Path(__file__).parent / "static"
-KINDS = {
+MEDIA_TYPES = {
     ".html": "text/html; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",
     ".css": "text/css; charset=utf-8",
@@ -49,7 +51,7 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
 class ProblemAnswer(BaseModel):
     """What is wrong, and what to do (RFC 9457)."""
 
-    type: str
+    type: Literal[tuple(f"{PREFIX}{kind}" for kind in KINDS)]  # type: ignore[valid-type]
     title: str
     status: int
     detail: str
@@ -100,14 +102,12 @@ def make_app(
         middleware=[Middleware(Guard, rules=rules, limits=limits, metrics=metrics)],
     )
     answer_with_problems(app)
-    reading = [TOKEN] if token_for_reads else []
-    app.include_router(read_routes(service), dependencies=reading)
-    app.include_router(effect_routes(service), dependencies=reading)
-    app.include_router(export_routes(service), dependencies=reading)
-    app.include_router(map_routes(service), dependencies=reading)
-    app.include_router(write_routes(service), dependencies=[TOKEN])
-    app.include_router(lease_routes(service), dependencies=[TOKEN])
-    app.include_router(kserve_routes(service, Path(folder).resolve().name), dependencies=reading)
+    reading, strict = [TOKEN] if token_for_reads else [], Depends(refuse_unknown_parameters)
+    for routes in (read_routes, effect_routes, export_routes, map_routes):
+        app.include_router(routes(service), dependencies=[*reading, strict])
+    for routes in (write_routes, lease_routes):
+        app.include_router(routes(service), dependencies=[TOKEN, strict])
+    app.include_router(kserve_routes(service, Path(folder).resolve().name), dependencies=[*reading, strict])
     _health_routes(app, service, reading)
     _page_routes(app)
     _describe(app)
@@ -151,8 +151,8 @@ def _health_routes(app: FastAPI, service: Service, reading: list[Any]) -> None:
 
 def _page_routes(app: FastAPI) -> None:
     """The page and its files, read once: no address can name another file."""
-    files = {path.relative_to(STATIC).as_posix(): path for path in STATIC.rglob("*") if path.suffix in KINDS}
-    contents = {name: (path.read_bytes(), KINDS[path.suffix]) for name, path in files.items()}
+    files = {path.relative_to(STATIC).as_posix(): path for path in STATIC.rglob("*") if path.suffix in MEDIA_TYPES}
+    contents = {name: (path.read_bytes(), MEDIA_TYPES[path.suffix]) for name, path in files.items()}
 
     def sent(name: str) -> Response:
         if name not in contents:

@@ -1,10 +1,13 @@
 """JSON bodies of requests: their fields, and which values are refused."""
 
-from typing import Annotated
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, StrictStr
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, StrictStr, model_validator
+from pydantic_core import PydanticCustomError
 
+from graphfcl.errors import did_you_mean, quoted
 from graphfcl.graph.ids import CLASS_NAME, NODE_ID
+from graphfcl.service.problems import UNKNOWN_FIELD
 
 Whole = Annotated[StrictInt, Field(ge=-(2**63), lt=2**63)]
 Id = Annotated[StrictStr, Field(max_length=NODE_ID.longest)] | Whole
@@ -12,6 +15,8 @@ ClassName = Annotated[StrictStr, Field(min_length=1, max_length=CLASS_NAME.longe
 NewClasses = StrictBool | list[ClassName]
 By = Annotated[StrictStr, Field(max_length=200)]
 Remark = Annotated[StrictStr, Field(max_length=1_000)]
+OnConflict = Literal["refuse", "keep", "replace"]
+OnExisting = Literal["refuse", "skip", "update"]
 LARGEST = 1e15  # squares of larger numbers overflow 32-bit floats
 Finite = Annotated[float, Field(allow_inf_nan=False, ge=-LARGEST, le=LARGEST)]
 
@@ -19,7 +24,18 @@ Finite = Annotated[float, Field(allow_inf_nan=False, ge=-LARGEST, le=LARGEST)]
 class Body(BaseModel):
     """The JSON body of a request; unknown fields are refused. Integers are accepted as ids and class names too."""
 
-    model_config = ConfigDict(extra="forbid", populate_by_name=True)
+    model_config = ConfigDict(extra="forbid")
+
+    @model_validator(mode="before")
+    @classmethod
+    def refuse_unknown_fields(cls, values: Any) -> Any:
+        """Refuse them with the closest known one, which pydantic itself does not name."""
+        if isinstance(values, dict):
+            known = [field.alias or name for name, field in cls.model_fields.items()]
+            for name in values.keys() - set(known):
+                text = f"there is no field {quoted(name)}: {did_you_mean(name, known)}"
+                raise PydanticCustomError(UNKNOWN_FIELD, "{text}", {"text": text})
+        return values
 
 
 class Ids(Body):
@@ -46,7 +62,7 @@ class Labels(Body):
 
     labels: list[Label] = Field(min_length=1)
     by: By = ""
-    on_conflict: StrictStr = "refuse"
+    on_conflict: OnConflict = "refuse"
     again: bool = False
     new_classes: NewClasses = True
 
@@ -87,7 +103,7 @@ class NewNodes(Body):
     ids: list[Id] = Field(min_length=1)
     features: list[dict[str, Finite] | list[Finite]] | None = None
     texts: list[StrictStr] | None = None
-    on_existing: StrictStr = "refuse"
+    on_existing: OnExisting = "refuse"
 
 
 class NewEdges(Body):
@@ -96,4 +112,4 @@ class NewEdges(Body):
     sources: list[Id] = Field(min_length=1)
     targets: list[Id] = Field(min_length=1)
     weights: list[Finite] | None = None
-    on_existing: StrictStr = "refuse"
+    on_existing: OnExisting = "refuse"

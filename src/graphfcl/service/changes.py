@@ -9,6 +9,7 @@ from graphfcl.production.labels.history import Entry, change_text, lineage
 from graphfcl.production.model.versions import Versions
 
 LARGEST = 2**53  # a JavaScript client rounds integers beyond it
+EXISTING = ("updated", "skipped", "same")  # what became of nodes and edges that were there
 LONGEST = 400  # characters of a change in words
 UNREADABLE = (LookupError, TypeError, ValueError, AttributeError)
 
@@ -106,6 +107,15 @@ def as_sent(label: ClassLabel) -> ClassLabel:
     return label if isinstance(label, str) or abs(label) < LARGEST else str(label)
 
 
+def is_empty(entry: Entry) -> bool:
+    """Whether a change left labels and graph as they were: all of it was known, or skipped."""
+    if entry["what"] == "learn":
+        return not any(entry.get(name) for name in ("supports", "confirmed", "conflicts"))
+    return entry["what"] == "grow" and not any(
+        entry.get(name) for name in ("nodes", "edges", "updated_nodes", "updated_edges")
+    )
+
+
 def answer_to(entry: Entry, integers: bool) -> dict[str, Any]:
     """The answer to the request of a change; the same when the request is repeated.
 
@@ -129,7 +139,8 @@ def answer_to(entry: Entry, integers: bool) -> dict[str, Any]:
     if what == "unlearn":
         values["taken_back"] = len(entry.get("nodes", ()))
     if what in ("grow", "shrink"):
-        values |= {"nodes": entry.get("nodes"), "edges": entry.get("edges")}
+        counts = ("nodes", "edges", *(f"{done}_{what}" for done in EXISTING for what in ("nodes", "edges")))
+        values |= {name: entry.get(name, 0) for name in counts}
     if entry.get("retired"):
         values["retired"] = classes(entry["retired"])
     if what == "rollback" and entry.get("to") is not None:

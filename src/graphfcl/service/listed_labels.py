@@ -58,7 +58,7 @@ def _place(snapshot: Snapshot, class_name: str) -> int:
     labels = snapshot.model.label_store_
     stored = labels.find(class_name)
     if stored is None:
-        raise Problem(404, f"the model knows no class {quoted(class_name)}: /v1/classes lists them.")
+        raise Problem(404, f"the model knows no class {quoted(class_name)}: /v1/classes lists them.", "unknown-class")
     return labels.classes.index(stored)
 
 

@@ -31,4 +31,4 @@ def read_cursor(cursor: str, *kinds: type) -> list[Any]:
 def lost_cursor() -> Problem:
     """The problem of a cursor that leads nowhere."""
     text = "this cursor is none of this list, or what it points to is gone: start again without cursor."
-    return Problem(422, text)
+    return Problem(422, text, "lost-cursor")

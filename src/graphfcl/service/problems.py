@@ -9,7 +9,8 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 
-from graphfcl.errors import GraphfclError, InputError, printable
+from graphfcl.client.problems import KINDS, PREFIX
+from graphfcl.errors import GraphfclError, InputError, printable, shown
 from graphfcl.production.store.database import Busy
 
 DETAILS = {
@@ -18,17 +19,28 @@ DETAILS = {
     405: "this address does not take this method: /openapi.json lists what there is.",
 }
 
+KIND_OF_STATUS = {status: kind for kind, (status, _) in reversed(KINDS.items())}
+UNKNOWN_FIELD = "unknown_field"  # type of the errors of a body that has a field too many
+
 
 class Problem(Exception):
-    """An error answer. detail: one sentence. more: further fields. headers: of the answer."""
+    """An error answer. detail: one sentence. kind: one of ``KINDS``, by default that of the status.
 
-    def __init__(self, status: int, detail: str, *, headers: dict[str, str] | None = None, **more: Any) -> None:
+    more: further fields. headers: of the answer.
+    """
+
+    def __init__(
+        self, status: int, detail: str, kind: str = "", *, headers: dict[str, str] | None = None, **more: Any
+    ) -> None:
         super().__init__(detail)
         self.status, self.detail, self.more, self.headers = status, detail, more, headers or {}
+        self.kind = kind or KIND_OF_STATUS.get(status, "")
 
     def response(self) -> Response:
-        title = HTTPStatus(self.status).phrase  # which RFC 9457 asks for where the type is about:blank
-        values = {"type": "about:blank", "title": title, "status": self.status, "detail": printable(self.detail)}
+        kind, title = f"{PREFIX}{self.kind}", KINDS.get(self.kind, (0, ""))[1]
+        if not title:
+            kind, title = "about:blank", HTTPStatus(self.status).phrase  # which RFC 9457 asks for together
+        values = {"type": kind, "title": title, "status": self.status, "detail": printable(self.detail)}
         content = json.dumps(values | self.more, ensure_ascii=True).encode()
         return Response(content, self.status, self.headers, "application/problem+json")
 
@@ -38,7 +50,7 @@ def problem_of(error: Exception) -> Problem:
     if isinstance(error, Problem):
         return error
     if isinstance(error, Busy):
-        return Problem(503, str(error), headers={"Retry-After": "5"})
+        return Problem(503, str(error), "busy", headers={"Retry-After": "5"})
     if isinstance(error, InputError):
         return Problem(422, str(error))
     if isinstance(error, GraphfclError):
@@ -57,6 +69,10 @@ def _invalid(error: RequestValidationError) -> Problem:
     if first["type"] == "json_invalid":
         return Problem(400, "the body is no JSON: send UTF-8 JSON without NaN or Infinity.")
     place = ".".join(str(part) for part in first["loc"] if part != "body")
+    if first["type"] == "literal_error":
+        return Problem(422, f"{place} is {shown(first['input'])}: take {first['ctx']['expected']}.")
+    if first["type"] == UNKNOWN_FIELD:
+        return Problem(422, f"{place or 'the body'}: {first['msg']}", "unknown-field")
     return Problem(422, f"{place or 'the body'}: {first['msg']}.")
 
 

@@ -7,12 +7,13 @@ from fastapi import APIRouter, Query, Response
 
 import graphfcl.client.answers as answers
 import graphfcl.service.cards as cards
-from graphfcl.active import find_strategy
+from graphfcl.active.registry import REGISTRY, find_strategy
 from graphfcl.errors import quoted
 from graphfcl.graph.ids import CLASS_NAME
 from graphfcl.service.background import Question
 from graphfcl.service.bodies import Ids
 from graphfcl.service.listed_labels import label_page
+from graphfcl.service.paging import lost_cursor, make_cursor, read_cursor
 from graphfcl.service.problems import Problem
 from graphfcl.service.queue import queue_cards, queue_order, queued_rows, simple_order
 from graphfcl.service.service import Service, answered, refuse_many, require_rows, sent_text
@@ -67,27 +68,43 @@ def _model_routes(routes: APIRouter, service: Service) -> None:
         for card in cards.class_cards(snapshot)[0]:
             if str(card["name"]) == wanted:
                 return answered(card, snapshot.version)
-        raise Problem(404, f"the model knows no class {quoted(wanted)}: /v1/classes lists them.")
+        raise Problem(404, f"the model knows no class {quoted(wanted)}: /v1/classes lists them.", "unknown-class")
 
     @routes.get("/versions", response_model=answers.Versions)
-    def list_versions(limit: Limit = 100, before: int | None = None) -> Response:
-        """What each version changed, the newest first. before: only versions below this one."""
+    def list_versions(limit: Limit = 100, cursor: Cursor = None) -> Response:
+        """What each version changed, the newest first."""
         refuse_many(limit, service.limits.versions, "versions")
         snapshot = service.writer.current
-        listed = [change for change in reversed(snapshot.changes) if before is None or change.version < before]
-        integers = snapshot.model.label_store_.integers
-        return answered({"versions": [change.as_json(integers) for change in listed[:limit]]}, snapshot.version)
+        (below,) = [None] if cursor is None else read_cursor(cursor, int)
+        listed = [change for change in reversed(snapshot.changes) if below is None or change.version < below]
+        integers, page = snapshot.model.label_store_.integers, listed[:limit]
+        values = {
+            "versions": [change.as_json(integers) for change in page],
+            "next_cursor": make_cursor(page[-1].version) if len(listed) > limit else None,
+        }
+        return answered(values, snapshot.version)
 
 
 def _node_routes(routes: APIRouter, service: Service) -> None:
     @routes.get("/nodes", response_model=answers.Nodes)
-    def list_nodes(q: Annotated[str, Query(max_length=1000)] = "", limit: Limit = LISTED) -> Response:
-        """Nodes whose id equals, starts with or contains a text."""
+    def list_nodes(
+        q: Annotated[str, Query(max_length=1000)] = "", limit: Limit = LISTED, cursor: Cursor = None
+    ) -> Response:
+        """Nodes whose id equals, starts with or contains a text; all nodes without one."""
         refuse_many(limit, service.limits.nodes, "nodes")
         snapshot = service.writer.current
-        ids = snapshot.search.ids[snapshot.search.search(q, limit)]
-        rows = snapshot.graph.rows_of_ids(ids).tolist()
-        return answered({"nodes": [cards.short_card(snapshot, row) for row in rows]}, snapshot.version)
+        search, after = snapshot.search, None
+        if cursor is not None:
+            place, node = read_cursor(cursor, int, str)
+            after = search.place_of(node, place)
+            if after < 0:
+                raise lost_cursor()
+        places = search.search(q, limit + 1, after)
+        more, places = len(places) > limit, places[:limit]
+        rows = snapshot.graph.rows_of_ids(search.ids[places]).tolist()
+        listed = [cards.short_card(snapshot, row) for row in rows]
+        next_cursor = make_cursor(places[-1], listed[-1]["id"]) if more else None
+        return answered({"nodes": listed, "next_cursor": next_cursor}, snapshot.version)
 
     @routes.get("/nodes/{node}", response_model=answers.Node)
     async def get_node(node: str) -> Response:
@@ -144,10 +161,10 @@ def _label_routes(routes: APIRouter, service: Service) -> None:
 
 
 def _label_next_routes(routes: APIRouter, service: Service) -> None:
+    StrategyName = Annotated[str, Query(max_length=100, json_schema_extra={"enum": [*REGISTRY.names()]})]
+
     @routes.get("/suggestions", response_model=answers.Suggestions)
-    async def list_suggestions(
-        budget: Limit = LISTED, strategy: Annotated[str, Query(max_length=100)] = "auto"
-    ) -> Response:
+    async def list_suggestions(budget: Limit = LISTED, strategy: StrategyName = "auto") -> Response:
         """Nodes to label next, computed in the background: ``status`` says whether they are ready for this version."""
         refuse_many(budget, service.limits.suggestions, "suggestions")
         find_strategy(strategy)  # refuse an unknown one at once

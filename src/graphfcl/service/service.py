@@ -39,7 +39,7 @@ class Service:
         if self.rules.reads:
             warning = "the model folder is damaged or cannot be read: /v1/model says more to whoever has the token."
         more = f"Reads go on from version {version}, changes are refused."
-        raise Problem(503, f"{warning} {more}", version=version, warning=warning)
+        raise Problem(503, f"{warning} {more}", "damaged-folder", version=version, warning=warning)
 
     async def change(self, request: ChangeRequest, apply: Apply) -> Response:
         """Change the model and answer with the new version."""
@@ -51,6 +51,7 @@ class Service:
             raise Problem(
                 503,
                 f"{self.waiting} changes wait already: try again in a few seconds; nothing was changed.",
+                "busy",
                 headers={"Retry-After": "5"},
             )
         self.waiting += 1
@@ -91,6 +92,7 @@ def require_rows(snapshot: Snapshot, nodes: Sequence[Any]) -> list[int]:
         raise Problem(
             404,
             f"node {quoted(missing[0])}{more} is not in the graph: /v1/nodes?q= finds ids; nothing was changed.",
+            "unknown-node",
             version=snapshot.version,
         )
     return rows

@@ -14,6 +14,7 @@ from graphfcl.service.changes import Change, as_sent
 
 Pointer = tuple[int, str]  # a version and the checksum of its manifest
 BREAK = "\n"  # no id holds a control character
+CONTAINS = 2  # how alike an id and a text are that it holds, but does not start with
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,23 +34,45 @@ class IdSearch:
         starts = np.concatenate([[1], 2 + np.cumsum([len(text) for text in folded]) + np.arange(len(folded))])
         return cls(ids, f"{BREAK}{BREAK.join(folded)}{BREAK}", starts[:-1])
 
-    def search(self, query: str, limit: int) -> list[int]:
-        """Places in ``ids`` of those that equal, start with or contain a text, in this order; case is ignored."""
+    def search(self, query: str, limit: int, after: int | None = None) -> list[int]:
+        """Places in ``ids`` of those that equal, start with or contain a text, in this order; case is ignored.
+
+        after: only those that come after this place, which a search for the same text listed.
+        """
         wanted = query.strip().lower()
         if BREAK in wanted:
             return []
         if not wanted:
-            return list(range(min(limit, len(self.starts))))
-        matches: dict[int, None] = {}
-        for pattern in (f"{BREAK}{wanted}{BREAK}", f"{BREAK}{wanted}", wanted):
-            shift, position = int(pattern.startswith(BREAK)), self.text.find(pattern)
+            start = 0 if after is None else after + 1
+            return list(range(start, min(start + limit, len(self.starts))))
+        first = 0 if after is None else self._likeness(after, wanted)
+        matches: list[int] = []
+        for likeness, pattern in enumerate((f"{BREAK}{wanted}{BREAK}", f"{BREAK}{wanted}", wanted)[first:], first):
+            shift = int(likeness < CONTAINS)
+            position = self.text.find(pattern, self._end(after) if after is not None and likeness == first else 0)
             while position >= 0 and len(matches) < limit:
                 place = int(np.searchsorted(self.starts, position + shift, side="right")) - 1
-                matches[place] = None
-                # Continue after the end of this id, so that it is listed once.
-                end = int(self.starts[place + 1]) - 1 if place + 1 < len(self.starts) else len(self.text)
-                position = self.text.find(pattern, end)
-        return list(matches)
+                if self._likeness(place, wanted) == likeness:
+                    matches.append(place)
+                position = self.text.find(pattern, self._end(place))  # so that an id is listed once
+        return matches
+
+    def place_of(self, node: str, place: int) -> int:
+        """Where an id is, -1 if it is gone. place: where it was when it was listed."""
+        if place < len(self.ids) and str(self.ids[place]) == node:
+            return place
+        return next(iter(np.flatnonzero(self.ids.astype(str) == node).tolist()), -1)
+
+    def _likeness(self, place: int, wanted: str) -> int:
+        """0 if an id is a text, 1 if it starts with it, and otherwise 2."""
+        start = int(self.starts[place])
+        if not self.text.startswith(wanted, start):
+            return CONTAINS
+        return int(start + len(wanted) != self._end(place))
+
+    def _end(self, place: int) -> int:
+        """Where the text of an id ends, which is where the break before the next one is."""
+        return int(self.starts[place + 1]) - 1 if place + 1 < len(self.starts) else len(self.text) - 1
 
 
 @dataclass(frozen=True, eq=False)

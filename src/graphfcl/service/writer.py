@@ -19,7 +19,7 @@ from graphfcl.production.graph.place import FolderUse
 from graphfcl.production.model.versions import Versions
 from graphfcl.production.store.checks import Damaged
 from graphfcl.production.store.database import Busy, NotKept
-from graphfcl.service.changes import ChangeLog, Completed, answer_to
+from graphfcl.service.changes import ChangeLog, Completed, answer_to, is_empty
 from graphfcl.service.metrics import Metrics
 from graphfcl.service.problems import Problem
 from graphfcl.service.security import Limits
@@ -165,14 +165,20 @@ class Writer:
     # Changes
 
     def change(self, request: ChangeRequest, apply: Apply) -> dict[str, Any]:
-        """Make a change, write it as the next version and return the answer. apply: changes a copy of the model."""
+        """Make a change, write it as the next version and return the answer. apply: changes a copy of the model.
 
-        def write(snapshot: Snapshot) -> GraphClassifier:
+        A change that says nothing new, such as labels that are known, writes no version.
+        """
+
+        def write(snapshot: Snapshot) -> GraphClassifier | dict[str, Any]:
             model = snapshot.model.snapshot()
             try:
                 apply(model, snapshot)
             except InputError as error:
                 raise Problem(422, str(error)) from error
+            entries = model.history.unsaved()
+            if all(map(is_empty, entries)):
+                return answer_to({**entries[-1], "version": snapshot.version}, self._log.integers)
             try:
                 model.write_version(self.versions, write_cache=False, request=request.as_json())
             except NotKept as error:
@@ -185,16 +191,22 @@ class Writer:
     def rollback(self, request: ChangeRequest, version: int) -> dict[str, Any]:
         """Write a new version equal to an old one."""
 
-        def write(_: Snapshot) -> GraphClassifier:
+        def write(_: Snapshot) -> GraphClassifier | dict[str, Any]:
             if version not in self.versions.numbers():
-                raise Problem(404, f"there is no version {version} to go back to: /v1/versions lists them.")
+                text = f"there is no version {version} to go back to: /v1/versions lists them."
+                raise Problem(404, text, "unknown-version")
             number = self.versions.write_rollback(version, request=request.as_json())["version"]
             return GraphClassifier.from_version(self.versions, number, device=self._device, whole=True)
 
         return self._write(request, write)
 
-    def _write(self, request: ChangeRequest, write: Callable[[Snapshot], GraphClassifier]) -> dict[str, Any]:
-        """Under the locks, on the newest version: refuse a request, repeat its answer, or carry it out."""
+    def _write(
+        self, request: ChangeRequest, write: Callable[[Snapshot], GraphClassifier | dict[str, Any]]
+    ) -> dict[str, Any]:
+        """Under the locks, on the newest version: refuse a request, repeat its answer, or carry it out.
+
+        write: returns the model as it was written, or the answer if there was nothing to write.
+        """
         start = time.perf_counter()
         with self._lock, self._folder_troubles():
             if not self.versions.exists():
@@ -209,6 +221,10 @@ class Writer:
                     raise stale(snapshot.version, request.version)
                 self.versions.refuse_missing_chunks(snapshot.version)
                 model = write(snapshot)
+                if isinstance(model, dict):
+                    if request.key is not None:  # no version keeps it: it holds as long as this process
+                        self._log.completed[request.key] = Completed(request.fingerprint, model)
+                    return model
                 pointer = self._pointer()
                 self._log.read(self.versions, pointer[0])
                 answer = answer_to(self._log.last, self._log.integers)
@@ -222,11 +238,12 @@ class Writer:
         try:
             yield
         except Busy as error:
-            raise Problem(503, str(error), headers={"Retry-After": "5"}) from error
+            raise Problem(503, str(error), "busy", headers={"Retry-After": "5"}) from error
         except (InputError, Damaged, OSError) as error:
             self._note(error)
             version = self.current.version
-            raise Problem(503, f"{error} Reads go on from version {version}.", version=version) from error
+            text = f"{error} Reads go on from version {version}."
+            raise Problem(503, text, "damaged-folder", version=version) from error
 
 
 def _repeated(request: ChangeRequest, completed: Completed) -> dict[str, Any]:
@@ -236,6 +253,7 @@ def _repeated(request: ChangeRequest, completed: Completed) -> dict[str, Any]:
             422,
             f"the idempotency key {quoted(request.key)} was used for another request: choose a key of its own for "
             "each; nothing was changed.",
+            "reused-key",
         )
     return completed.answer
 

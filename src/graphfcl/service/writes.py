@@ -104,7 +104,8 @@ def _label_routes(routes: APIRouter, service: Service) -> None:
             listed = service.background.computed(("groups", body.count), snapshot.version)
             groups = {group.number: group for group in listed or snapshot.model.groups(body.count)}
             if number not in groups:
-                raise Problem(404, f"version {snapshot.version} has no group {number}: /v1/groups lists them.")
+                text = f"version {snapshot.version} has no group {number}: /v1/groups lists them."
+                raise Problem(404, text, "unknown-group")
             _refuse_names(snapshot, [body.name], again=body.again)
             more = {"by": body.by, "when": now(), "new_classes": body.new_classes}
             model.name_group(groups[number], body.name, nodes=body.nodes, **more)
@@ -137,6 +138,7 @@ def _refuse_names(snapshot: Snapshot, names: Sequence[str | int], *, again: bool
                 409,
                 f'class {quoted(name)} {why}: choose another class, or send "again": true to teach it as a '
                 "class of its own; nothing was changed.",
+                "former-class",
                 version=snapshot.version,
             )
     _refuse_dots(new)
@@ -164,6 +166,7 @@ def _refuse_conflicts(snapshot: Snapshot, labels: Sequence[bodies.Label], rows: 
                 409,
                 f'node {quoted(label.id)} is labelled {quoted(current)} already: send "on_conflict": "keep" or '
                 '"replace", or leave it out; nothing was changed.',
+                "label-conflict",
                 version=snapshot.version,
             )
 
@@ -194,7 +197,8 @@ def _class_routes(routes: APIRouter, service: Service) -> None:
             if snapshot.model.label_store_.find(old) is None:
                 became = _former_classes(snapshot).get(snapshot.model.label_store_.form(old))
                 why = f"class {quoted(old)} {became}" if became else f"the model knows no class {quoted(old)}"
-                raise Problem(409 if became else 404, f"{why}: /v1/classes lists those there are.")
+                text = f"{why}: /v1/classes lists those there are."
+                raise Problem(409, text, "former-class") if became else Problem(404, text, "unknown-class")
             apply_to(model, old)
 
         return await service.change(change, apply)

@@ -1,0 +1,32 @@
+"""The kinds of problems that a service answers with (RFC 9457). ``type`` of an answer is ``PREFIX`` and the kind."""
+
+PREFIX = "urn:graphfcl:problem:"
+
+# By kind: the status, and the title. The first kind of a status is that of problems for which there is no other.
+KINDS: dict[str, tuple[int, str]] = {
+    "unreadable-request": (400, "The request cannot be read."),
+    "token-needed": (401, "The token is missing or wrong."),
+    "foreign-page": (403, "The request comes from a page of another site."),
+    "no-such-address": (404, "There is nothing at this address."),
+    "unknown-node": (404, "A node is not in the graph."),
+    "unknown-class": (404, "The model does not know a class."),
+    "unknown-group": (404, "The version has no such group."),
+    "unknown-version": (404, "There is no such version."),
+    "method-not-allowed": (405, "The address does not take this method."),
+    "conflict": (409, "The change contradicts what the model knows."),
+    "former-class": (409, "A class was retired, renamed or merged."),
+    "label-conflict": (409, "A node has another label."),
+    "stale-version": (412, "The model has a newer version."),
+    "too-large": (413, "The request is too large."),
+    "not-json": (415, "The body is not declared as JSON."),
+    "wrong-host": (421, "The service does not have this name."),
+    "invalid-request": (422, "The request cannot be used."),
+    "unknown-parameter": (422, "The operation has no such parameter."),
+    "unknown-field": (422, "The body has no such field."),
+    "lost-cursor": (422, "The cursor leads nowhere."),
+    "reused-key": (422, "The idempotency key belongs to another request."),
+    "internal-error": (500, "An unexpected error."),
+    "unavailable": (503, "The service cannot do this at the moment."),
+    "busy": (503, "Others are writing."),
+    "damaged-folder": (503, "The model folder is damaged or cannot be read."),
+}

@@ -1,0 +1,22 @@
+"""Parameters in addresses: those that an operation does not have are refused, not ignored."""
+
+from fastapi import Request
+from fastapi.routing import APIRoute
+
+from graphfcl.errors import did_you_mean, quoted
+from graphfcl.service.problems import Problem
+
+
+async def refuse_unknown_parameters(request: Request) -> None:
+    """A dependency of routes: refuse an unknown parameter with the closest known one, and one that is there twice."""
+    given = request.query_params.multi_items()
+    if not given:
+        return
+    route = request.scope["route"]
+    known = [each.alias for each in route.dependant.query_params] if isinstance(route, APIRoute) else []
+    for place, (name, _) in enumerate(given):
+        if name not in known:
+            hint = did_you_mean(name, known) if known else "there are none: leave it out."
+            raise Problem(422, f"this address has no parameter {quoted(name)}: {hint}", "unknown-parameter")
+        if name in (other for other, _ in given[:place]):
+            raise Problem(422, f"the parameter {quoted(name)} is there twice: send it once.")
