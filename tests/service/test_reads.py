@@ -19,7 +19,7 @@ def model(fitted_folder: Path) -> GraphClassifier:
 
 def test_the_model(shared: Client, model: GraphClassifier, graph: Graph) -> None:
     answer = shared.get("/v1/model")
-    assert answer.headers["etag"] == '"1"'
+    assert answer.headers["etag"].startswith('"1-')
     assert answer.json["version"] == 1
     assert answer.json["nodes"] == graph.node_count
     assert answer.json["edges"] == graph.adjacency.nnz // 2

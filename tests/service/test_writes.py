@@ -24,7 +24,7 @@ from tests.service.servers import Client, Servers
 def test_teach_see_it_take_it_back(server: Client, folder: Path, free: list[str]) -> None:
     answer = server.teach("new/class <b>", free[:3], by="ann")
     assert answer.status == 200
-    assert (answer.json["version"], answer.headers["etag"]) == (2, '"2"')
+    assert (answer.json["version"], answer.headers["etag"][:3]) == (2, '"2-')
     assert answer.json["learned"] == 3
     assert answer.json["new_classes"] == ["new/class <b>"]
     assert server.node(free[0]).json["label"] == "new/class <b>"

@@ -25,6 +25,7 @@ from graphfcl.service.metrics import TYPE, Metrics
 from graphfcl.service.parameters import refuse_unknown_parameters
 from graphfcl.service.problems import Problem, answer_with_problems
 from graphfcl.service.reads import read_routes
+from graphfcl.service.representation import Representation, tag_of
 from graphfcl.service.security import LOOPBACK, Guard, Limits, Rules
 from graphfcl.service.service import Service, answered
 from graphfcl.service.writer import Writer
@@ -99,7 +100,7 @@ def make_app(
         lifespan=life,
         generate_unique_id_function=lambda route: route.name,  # the names of the functions are operation ids
         responses=PROBLEMS,
-        middleware=[Middleware(Guard, rules=rules, limits=limits, metrics=metrics)],
+        middleware=[Middleware(Guard, rules=rules, limits=limits, metrics=metrics), Middleware(Representation)],
     )
     answer_with_problems(app)
     reading, strict = [TOKEN] if token_for_reads else [], Depends(refuse_unknown_parameters)
@@ -153,12 +154,13 @@ def _page_routes(app: FastAPI) -> None:
     """The page and its files, read once: no address can name another file."""
     files = {path.relative_to(STATIC).as_posix(): path for path in STATIC.rglob("*") if path.suffix in MEDIA_TYPES}
     contents = {name: (path.read_bytes(), MEDIA_TYPES[path.suffix]) for name, path in files.items()}
+    tags = {name: f'"{tag_of(content)}"' for name, (content, _) in contents.items()}
 
     def sent(name: str) -> Response:
         if name not in contents:
             raise Problem(404, "there is nothing at this address.")
         content, kind = contents[name]
-        return Response(content, media_type=kind, headers={"Cache-Control": "no-cache"})
+        return Response(content, media_type=kind, headers={"Cache-Control": "no-cache", "ETag": tags[name]})
 
     @app.get("/", include_in_schema=False)
     async def page() -> Response:

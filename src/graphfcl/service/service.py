@@ -14,6 +14,7 @@ from graphfcl.errors import quoted
 from graphfcl.service.background import Background
 from graphfcl.service.metrics import Metrics
 from graphfcl.service.problems import Problem
+from graphfcl.service.representation import tag_of
 from graphfcl.service.security import Limits, Rules
 from graphfcl.service.snapshots import Snapshot
 from graphfcl.service.writer import Apply, ChangeRequest, Writer
@@ -70,9 +71,11 @@ class Service:
 
 def answered(values: dict[str, Any], version: int) -> Response:
     """A JSON answer with the version that it describes."""
-    content = json.dumps({"version": version, **values}, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
-    headers = {"ETag": f'"{version}"', "Cache-Control": "no-store"}
-    return Response(content.encode(), media_type="application/json", headers=headers)
+    text = json.dumps({"version": version, **values}, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    content = text.encode()
+    # Answers of one version may differ, for example while something is being computed.
+    headers = {"ETag": f'"{version}-{tag_of(content)}"', "Cache-Control": "no-store"}
+    return Response(content, media_type="application/json", headers=headers)
 
 
 def sent_text(part: str) -> str:

@@ -38,12 +38,13 @@ Change = Annotated[ChangeRequest, Depends(read_request)]
 
 
 def _version(if_match: str | None) -> int | None:
-    """The version of an ``If-Match`` header; ``*`` means any."""
+    """The version of an ``If-Match`` header, which is a version or the ``ETag`` of an answer; ``*`` means any."""
     if if_match is None or if_match.strip() == "*":
         return None
-    number = if_match.strip().removeprefix("W/").strip('"')  # a proxy that compresses makes it weak
+    tag = if_match.strip().removeprefix("W/").strip('"')  # what is compressed has a weak one
+    number = tag.partition("-")[0]
     if not (number.isascii() and number.isdigit() and len(number) <= DIGITS):
-        raise Problem(422, f'If-Match {quoted(if_match)} names no version: send the ETag of an answer, such as "7".')
+        raise Problem(422, f'If-Match {quoted(if_match)} names no version: send that of an answer, such as "7".')
     return int(number)
 
 

@@ -114,7 +114,7 @@ async function request(method, address, { body, key, match = null } = {}) {
     ({ answer, content } = await send(method, address, { body, key, match }));
   }
   if (!answer.ok) throw new ServiceError(answer.status, errorSentence(answer.status, content));
-  noteVersion(answer, content);
+  noteVersion(content);
   return content;
 }
 
@@ -153,9 +153,8 @@ function contentOf(text) {
 }
 
 /** Answers may overtake each other, so only a later version counts. */
-function noteVersion(answer, content) {
-  const tag = (answer.headers.get("ETag") ?? "").replace(/^W\//, "").replaceAll('"', "");
-  const newest = Number(tag || content.version);
+function noteVersion(content) {
+  const newest = Number(content.version);
   if (!Number.isFinite(newest) || (version !== null && newest <= version)) return;
   const first = version === null;
   version = newest;
