@@ -17,8 +17,8 @@ from tests.service.conftest import HOSTILE
 from tests.service.schemas import faults
 from tests.service.servers import Client, free_port
 
-VERBS = ("add", "describe", "explain", "get", "infer", "learn", "list", "measure", "merge", "name", "predict", "rename",
-         "retire", "roll", "unlearn")  # fmt: skip
+VERBS = ("accept", "add", "describe", "explain", "get", "infer", "learn", "list", "measure", "merge", "name", "predict",
+         "rename", "retire", "roll", "unlearn")  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -92,7 +92,13 @@ def test_real_answers_are_as_described(server: Client, description: Any, free: l
     check("name_group", {"name": "grouped", "version": 1}, number=groups[0]["number"])
     left = [node for node in free if node not in groups[0]["nodes"]]
     check("learn", {"labels": [{"id": node, "class": "new"} for node in left[:3]], "by": "ann"})
-    check("unlearn", {"ids": left[:1]})
+    version = check("unlearn", {"ids": left[:1]}).json["version"]
+    while check("get_effect", version=version).json["status"] == "computing":
+        assert time.monotonic() < until
+        time.sleep(0.05)
+    check("list_moved_nodes", version=version, number=1)
+    members = check("list_members", name="class-00").json
+    check("accept_members", {"version": version, "threshold": members["choices"][-1]["threshold"]}, name="class-00")
     check("list_labels", None, "?class=new")
     check("add_nodes", {"ids": ["fresh"], "features": [{"feature_0": 1.0}]})
     check("add_edges", {"sources": ["fresh"], "targets": ["n20"]})

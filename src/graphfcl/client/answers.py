@@ -10,7 +10,7 @@ from typing import Literal
 
 ClassName = str | int
 Status = Literal["computing", "ready"]
-LabelRole = Literal["train", "validation", "support"]
+LabelRole = Literal["train", "validation", "support", "accepted"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,6 +36,25 @@ class ClassShare:
     share: float
 
 
+@dataclass(frozen=True, kw_only=True)
+class Recall:
+    """``right`` of ``of`` measured nodes, and the 95 % interval of their share."""
+
+    right: int
+    of: int
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExpectedErrors:
+    """How many of some predictions are wrong, by their probabilities, and the range of 95 % of such counts."""
+
+    mean: float
+    low: int
+    high: int
+
+
 # The model
 
 
@@ -58,7 +77,8 @@ class ListedClass:
     """A class of the model.
 
     labels: number of labelled nodes. session: the version that added it, 0 for the fit. recall, recall_before: now and
-    before the last change. gain: in recall, from 10 more labels. warning: that the last change cost it recall.
+    before the last change. measured: the recall as a number of nodes. gain: in recall, from 10 more labels. warning:
+    that the last change cost it recall.
     """
 
     name: ClassName
@@ -66,6 +86,7 @@ class ListedClass:
     session: int | None
     recall: float | None
     recall_before: float | None
+    measured: Recall | None
     gain: float | None
     warning: str | None = None
 
@@ -230,7 +251,10 @@ class Statement:
 
 @dataclass(frozen=True, kw_only=True)
 class NodeLabel:
-    """The label of a node. role: what it is for: ``train`` and ``validation`` of the fit, ``support`` since then."""
+    """The label of a node. role: what it is for: ``train`` and ``validation`` of the fit, ``support`` since then.
+
+    ``accepted``: a prediction that was accepted, from which the model does not learn.
+    """
 
     id: str
     label: ClassName = field(metadata={"alias": "class"})
@@ -320,9 +344,9 @@ class Changed(Answer):
 
     version: the one it wrote; that of the model if it changed nothing, because all of it was known or skipped.
     learned: new labels. confirmed: those that somebody else had given too. unchanged: those that were known. conflicts:
-    labels of nodes that have another one. taken_back: labels removed. nodes, edges: how many are new; with a
-    prefix, those that were there and were updated, were skipped, or are the same. equals: the version that a rollback
-    restored.
+    labels of nodes that have another one. accepted: predictions that are kept, with the errors expected among them.
+    taken_back: labels removed. nodes, edges: how many are new; with a prefix, those that were there and were updated,
+    were skipped, or are the same. equals: the version that a rollback restored.
     """
 
     what: str
@@ -332,6 +356,8 @@ class Changed(Answer):
     confirmed: int | None = None
     unchanged: int | None = None
     conflicts: int | None = None
+    accepted: int | None = None
+    expected_errors: ExpectedErrors | None = None
     taken_back: int | None = None
     nodes: int | None = None
     edges: int | None = None

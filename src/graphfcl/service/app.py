@@ -21,6 +21,7 @@ from graphfcl.service.exports import export_routes
 from graphfcl.service.kserve import kserve_routes
 from graphfcl.service.leases import lease_routes
 from graphfcl.service.map_routes import map_routes
+from graphfcl.service.members import accept_routes, member_routes
 from graphfcl.service.metrics import TYPE, Metrics
 from graphfcl.service.parameters import refuse_unknown_parameters
 from graphfcl.service.problems import Problem, answer_with_problems
@@ -104,9 +105,9 @@ def make_app(
     )
     answer_with_problems(app)
     reading, strict = [TOKEN] if token_for_reads else [], Depends(refuse_unknown_parameters)
-    for routes in (read_routes, effect_routes, export_routes, map_routes):
+    for routes in (read_routes, effect_routes, member_routes, export_routes, map_routes):
         app.include_router(routes(service), dependencies=[*reading, strict])
-    for routes in (write_routes, lease_routes):
+    for routes in (write_routes, accept_routes, lease_routes):
         app.include_router(routes(service), dependencies=[TOKEN, strict])
     app.include_router(kserve_routes(service, Path(folder).resolve().name), dependencies=[*reading, strict])
     _health_routes(app, service, reading)

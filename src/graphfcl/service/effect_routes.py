@@ -2,11 +2,12 @@
 
 import threading
 from collections import OrderedDict
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Response
-from pydantic import BaseModel
 
+from graphfcl.client.answers import ClassName
+from graphfcl.client.teaching_answers import Effect, MovedNodes
 from graphfcl.errors import InputError
 from graphfcl.production import GraphClassifier
 from graphfcl.production.model.recalls import Recall
@@ -18,80 +19,6 @@ from graphfcl.service.service import Service, answered, refuse_many
 from graphfcl.service.snapshots import Snapshot
 
 KEPT = 8  # versions whose effects stay in memory
-
-Name = str | int | None
-
-
-class RecallAnswer(BaseModel):
-    """``right`` of ``of`` nodes, and the 95 % interval of their share."""
-
-    right: int
-    of: int
-    low: float
-    high: float
-
-
-class MoveAnswer(BaseModel):
-    """So many nodes went from one answer to another; null: they look unknown. labelled: how many have a label now."""
-
-    number: int
-    before: Name
-    after: Name
-    nodes: int
-    labelled: int
-
-
-class ClassRecallAnswer(BaseModel):
-    """Recall of a class before and after; null: not measured. worse: by more than chance explains."""
-
-    name: str | int
-    before: RecallAnswer | None
-    after: RecallAnswer | None
-    worse: bool
-
-
-class AccuracyAnswer(BaseModel):
-    """All measured nodes of the classes of the fit, and of those learned later; null: none was measured."""
-
-    fit_before: RecallAnswer | None
-    fit_after: RecallAnswer | None
-    later_before: RecallAnswer | None
-    later_after: RecallAnswer | None
-
-
-class DoubtAnswer(BaseModel):
-    """A label just given that looks wrong: with ``probability`` the model answers ``guess``, or did before."""
-
-    id: str
-    label: str | int
-    guess: str | int
-    probability: float
-
-
-class EffectAnswer(BaseModel):
-    """What a version changed, once ``status`` is ``ready``; ``none``: there is nothing to compare it with, see why."""
-
-    version: int
-    status: Literal["ready", "computing", "none"]
-    why: str | None = None
-    effect_of: int | None = None
-    nodes: int | None = None
-    changed: int | None = None
-    moves: list[MoveAnswer] | None = None
-    classes: list[ClassRecallAnswer] | None = None
-    accuracy: AccuracyAnswer | None = None
-    doubts: list[DoubtAnswer] | None = None
-    warnings: list[str] | None = None
-
-
-class MovedNodesAnswer(BaseModel):
-    """A page of the nodes of one move."""
-
-    version: int
-    before: Name
-    after: Name
-    total: int
-    ids: list[str]
 
 
 class Effects:
@@ -158,7 +85,7 @@ def effect_routes(service: Service) -> APIRouter:
     routes = APIRouter(prefix="/v1", tags=["ask"])
     effects = Effects(service)
 
-    @routes.get("/versions/{version}/effect", response_model=EffectAnswer)
+    @routes.get("/versions/{version}/effect", response_model=Effect)
     def get_effect(version: int) -> Response:
         """How many nodes a version moved from what class to what class, recalls with intervals, and warnings.
 
@@ -172,8 +99,8 @@ def effect_routes(service: Service) -> APIRouter:
             values = {"status": "ready", **_as_json(effect)}
         return answered({**values, "effect_of": version}, service.writer.current.version)
 
-    @routes.get("/versions/{version}/moves/{number}", response_model=MovedNodesAnswer)
-    def get_moved_nodes(
+    @routes.get("/versions/{version}/moves/{number}", response_model=MovedNodes)
+    def list_moved_nodes(
         version: int,
         number: int,
         limit: Annotated[int, Query(ge=1)] = 50,
@@ -229,7 +156,7 @@ def _as_json(effect: VersionEffect) -> dict[str, Any]:
     }
 
 
-def _names(move: Move) -> dict[str, Name]:
+def _names(move: Move) -> dict[str, ClassName | None]:
     return {
         key: None if name is None else as_sent(name) for key, name in (("before", move.before), ("after", move.after))
     }

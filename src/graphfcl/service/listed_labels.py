@@ -16,7 +16,7 @@ ROLES = {int(role): role.name.lower() for role in LabelRole}
 def label_page(snapshot: Snapshot, class_name: str | None, limit: int, cursor: str | None) -> dict[str, Any]:
     """Labels in the order of the rows of their nodes, which new labels do not shift."""
     rows = np.flatnonzero(
-        snapshot.labels >= 0 if class_name is None else snapshot.labels == _place(snapshot, class_name)
+        snapshot.labels >= 0 if class_name is None else snapshot.labels == class_place(snapshot, class_name)
     )
     start = 0
     if cursor is not None:
@@ -53,7 +53,7 @@ def label_cards(snapshot: Snapshot, rows: np.ndarray) -> list[dict[str, Any]]:
     ]
 
 
-def _place(snapshot: Snapshot, class_name: str) -> int:
+def class_place(snapshot: Snapshot, class_name: str) -> int:
     """The place of a class in the classes of a snapshot."""
     labels = snapshot.model.label_store_
     stored = labels.find(class_name)

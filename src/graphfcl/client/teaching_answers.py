@@ -1,0 +1,102 @@
+"""Answers about the effect of a version, the members of a class and disputed labels; see ``answers.py``."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from graphfcl.client.answers import Answer, ClassName, ClassProbability, ExpectedErrors, Recall
+
+
+@dataclass(frozen=True, kw_only=True)
+class Move:
+    """So many nodes went from one answer to another; None: they look unknown. labelled: how many have a label now."""
+
+    number: int
+    before: ClassName | None
+    after: ClassName | None
+    nodes: int
+    labelled: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClassRecalls:
+    """Recall of a class before and after, None if not measured. worse: by more than chance explains."""
+
+    name: ClassName
+    before: Recall | None
+    after: Recall | None
+    worse: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class EffectAccuracy:
+    """All measured nodes of the classes of the fit, and of those learned later; None: none was measured."""
+
+    fit_before: Recall | None
+    fit_after: Recall | None
+    later_before: Recall | None
+    later_after: Recall | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Doubt:
+    """A label just given that looks wrong: with ``probability`` the model answers ``guess``, or did before."""
+
+    id: str
+    label: ClassName
+    guess: ClassName
+    probability: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Effect(Answer):
+    """What the version ``effect_of`` changed, once ``status`` is ``ready``. ``none``: nothing to compare with."""
+
+    status: Literal["computing", "ready", "none"]
+    effect_of: int
+    why: str | None = None
+    nodes: int | None = None
+    changed: int | None = None
+    moves: tuple[Move, ...] = ()
+    classes: tuple[ClassRecalls, ...] = ()
+    accuracy: EffectAccuracy | None = None
+    doubts: tuple[Doubt, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class MovedNodes(Answer):
+    """A page of the nodes of one move. total: of all pages."""
+
+    before: ClassName | None
+    after: ClassName | None
+    total: int
+    ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Member:
+    """A node without a label that is predicted as a class. second: the next likely class."""
+
+    id: str
+    probability: float
+    unknown_score: float
+    second: ClassProbability | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Acceptance:
+    """How many members have at least a probability, and how many errors are expected among them."""
+
+    threshold: float
+    nodes: int
+    expected_errors: ExpectedErrors
+
+
+@dataclass(frozen=True, kw_only=True)
+class Members(Answer):
+    """A page of the predicted members of a class, the most doubtful first. total: of all pages."""
+
+    name: ClassName
+    total: int
+    members: tuple[Member, ...]
+    choices: tuple[Acceptance, ...]

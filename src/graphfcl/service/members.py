@@ -1,0 +1,151 @@
+"""Predicted members of a class, the most doubtful first, and accepting the sure ones."""
+
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import numpy as np
+from fastapi import APIRouter, Query, Response
+from pydantic import Field, StrictInt
+
+from graphfcl.active.contract import likeliest_classes
+from graphfcl.client.answers import Changed
+from graphfcl.client.teaching_answers import Members
+from graphfcl.errors import quoted
+from graphfcl.production import GraphClassifier
+from graphfcl.production.answers.expected_errors import expected_errors
+from graphfcl.production.labels.history import now
+from graphfcl.service.bodies import Body, By, Finite, Id
+from graphfcl.service.listed_labels import class_place
+from graphfcl.service.problems import Problem
+from graphfcl.service.service import Service, answered, refuse_many, require_rows, sent_text
+from graphfcl.service.snapshots import Snapshot
+from graphfcl.service.writer import stale
+from graphfcl.service.writes import Change
+
+THRESHOLDS = (0.99, 0.98, 0.95, 0.9, 0.8, 0.7, 0.6, 0.5)  # to choose from
+
+
+class Accept(Body):
+    """Which members of a class to accept, as they are in a version: those of at least this probability.
+
+    leave_out: members that are not accepted all the same.
+    """
+
+    version: StrictInt
+    threshold: Annotated[Finite, Field(gt=0, le=1)]
+    leave_out: list[Id] = Field(default_factory=list)
+    by: By = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Predicted:
+    """(n,) the place of the likeliest class of each row, its probability, and whether the node looks unknown."""
+
+    places: np.ndarray
+    probabilities: np.ndarray
+    unknown: np.ndarray
+
+
+def predicted(snapshot: Snapshot) -> Predicted:
+    """The predictions for all rows, computed once for a version."""
+
+    def compute() -> Predicted:
+        model = snapshot.model
+        places, probabilities, _ = likeliest_classes(model.by_row, np.arange(snapshot.labels.size))
+        unknown = model.by_row.unknown_scores() > model.calibration_.threshold
+        return Predicted(places.astype(np.int32), probabilities, unknown)
+
+    return snapshot.memory.find("predicted", compute)
+
+
+def member_rows(snapshot: Snapshot, place: int) -> tuple[np.ndarray, np.ndarray]:
+    """Rows without a label that are predicted as a class and look known, the most doubtful first; their probability."""
+    answers = predicted(snapshot)
+    rows = np.flatnonzero((snapshot.labels == -1) & (answers.places == place) & ~answers.unknown)
+    rows = rows[np.argsort(answers.probabilities[rows], kind="stable")]
+    return rows, answers.probabilities[rows]
+
+
+def member_routes(service: Service) -> APIRouter:
+    """The members of a class."""
+    routes = APIRouter(prefix="/v1/classes", tags=["ask"])
+
+    @routes.get("/{name}/members", response_model=Members)
+    def list_members(
+        name: str, limit: Annotated[int, Query(ge=1)] = 50, offset: Annotated[int, Query(ge=0)] = 0
+    ) -> Response:
+        """Nodes without a label that are predicted as a class, the most doubtful first.
+
+        ``choices``: for some thresholds of the probability, how many members reach it, and the number of errors that is
+        expected among them, Σ (1 − p), with its 95 % range.
+        """
+        refuse_many(limit, service.limits.ids, "nodes")
+        snapshot = service.writer.current
+        place = class_place(snapshot, sent_text(name))
+        rows, probabilities = member_rows(snapshot, place)
+        listed = rows[offset : offset + limit]
+        values = {
+            "name": snapshot.classes[place],
+            "total": int(rows.size),
+            "members": _member_cards(snapshot, listed, place),
+            "choices": [_choice(probabilities, threshold) for threshold in THRESHOLDS],
+        }
+        return answered(values, snapshot.version)
+
+    return routes
+
+
+def accept_routes(service: Service) -> APIRouter:
+    """Accepting members."""
+    routes = APIRouter(prefix="/v1/classes", tags=["change"])
+
+    @routes.post("/{name}/accept", response_model=Changed)
+    async def accept_members(change: Change, name: str, body: Accept) -> Response:
+        """Keep predictions as accepted labels: all members of a class of at least a probability.
+
+        The model does not learn from them, so no answer changes. The answer has the number of expected errors.
+        """
+        refuse_many(len(body.leave_out), service.limits.labels, "ids")
+
+        def apply(model: GraphClassifier, snapshot: Snapshot) -> None:
+            if body.version != snapshot.version:
+                raise stale(snapshot.version, body.version)
+            rows, probabilities = member_rows(snapshot, class_place(snapshot, sent_text(name)))
+            left_out = require_rows(snapshot, body.leave_out)
+            chosen = rows[(probabilities >= body.threshold) & ~np.isin(rows, left_out)]
+            if not chosen.size:
+                text = f"no member of {quoted(name)} has a probability of {body.threshold:g}: choose a lower one."
+                raise Problem(422, f"{text} Nothing was changed.", version=snapshot.version)
+            reason = f"accepted: probability {body.threshold:g} or more"
+            model.accept(snapshot.graph.ids_at(chosen), by=body.by, when=now(), reason=reason)
+
+        return await service.change(change, apply)
+
+    return routes
+
+
+def _member_cards(snapshot: Snapshot, rows: np.ndarray, place: int) -> list[dict[str, Any]]:
+    if not rows.size:
+        return []
+    answers = snapshot.predictions(rows)
+    own = answers.probabilities[:, place].copy()
+    others = answers.probabilities.copy()
+    others[:, place] = -1
+    second = others.argmax(axis=1)
+    return [
+        {
+            "id": node,
+            "probability": float(own[at]),
+            "unknown_score": float(answers.unknown_scores[at]),
+            "second": None
+            if len(snapshot.classes) == 1
+            else {"name": snapshot.classes[second[at]], "probability": float(others[at, second[at]])},
+        }
+        for at, node in enumerate(snapshot.ids_at(rows))
+    ]
+
+
+def _choice(probabilities: np.ndarray, threshold: float) -> dict[str, Any]:
+    """probabilities: ascending."""
+    chosen = probabilities[np.searchsorted(probabilities, threshold) :]
+    return {"threshold": threshold, "nodes": int(chosen.size), "expected_errors": expected_errors(chosen).as_json()}
