@@ -10,6 +10,7 @@ import { askToken } from "./dialogs.js";
 import { byId } from "./dom.js";
 import { startEffect } from "./effect.js";
 import { loadGroups, startGroups } from "./groups.js";
+import { startMembers } from "./members.js";
 import { openKeys, startKeys } from "./keys.js";
 import { answerByKey, newClass, otherClass, startLabelling } from "./labelling.js";
 import { startLayout } from "./layout.js";
@@ -123,6 +124,7 @@ async function start() {
   startCatalogue();
   startVersions();
   startPicture(show);
+  startMembers(show);
   startSearch(show);
   for (const list of ["decisions", "queue-next", "picture-list"]) startRoving(byId(list));
   try {

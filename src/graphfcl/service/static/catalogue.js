@@ -8,6 +8,7 @@ import { followName } from "./decisions.js";
 import { askName, confirmed } from "./dialogs.js";
 import { recallText } from "./effect.js";
 import { asSentence, button, byId, counted, element, fill, percent } from "./dom.js";
+import { openClass } from "./members.js";
 import { classNames, emit, state } from "./state.js";
 
 const LOSS = 0.05; // recall lost at the last change that is worth a colour
@@ -47,6 +48,7 @@ function row(entry) {
     entry.measured && element("p", { class: "hint" }, `Recognised: ${recallText(entry.measured)}, with the 95 % interval.`),
     element("p", { class: "hint" }, learnedWhen(entry)),
     element("div", { class: "actions" }, [
+      button("Members and labels", () => openClass(entry.name)),
       button("Rename", () => rename(entry.name)),
       button("Merge", () => merge(entry.name)),
       button("Retire", () => retire(entry)),
