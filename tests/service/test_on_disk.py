@@ -207,7 +207,7 @@ def test_the_page(page: Page, free: list[str]) -> None:
     page.show(other)
     page.wait(lambda: page.text("#card-why p"), "it says why")
     page.wait(lambda: page.all("#groups article form button:enabled"), "groups are found")
-    page.enter("#groups article:first-child input", "wheels")
+    page.enter("#groups article:first-child input[data-node]", "wheels")
     page.says("The model learned “wheels”")
     page.wait(lambda: "wheels" in page.text("#catalogue .class-name"), "the class is in the catalogue")
     page.click("#versions button[aria-label='Go back to version 1']")

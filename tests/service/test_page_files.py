@@ -52,7 +52,9 @@ def test_every_file_that_is_named_is_there() -> None:
 @pytest.mark.parametrize("module", MODULES, ids=lambda path: path.name)
 def test_a_module_puts_in_texts_alone(module: Path) -> None:
     text = module.read_text()
-    forbidden = r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function|localStorage|\.cookie"
+    forbidden = r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function|\.cookie"
+    if module.name != "signature.js":  # the name of a person is kept in the browser, and nothing else
+        forbidden += "|localStorage"
     assert re.findall(forbidden, text) == []
     assert re.findall(r"https?://", text) == []
     assert text.startswith("/**"), "it says what it is"

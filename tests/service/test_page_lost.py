@@ -231,9 +231,9 @@ def test_a_group_is_named_once(page: Page) -> None:
     page.wait(lambda: page.all("#groups article form button:enabled"), "groups are found")
     start = version_of(page)
     page.lose("answers")
-    page.enter("#groups article:first-child input", "wheels")
+    page.enter("#groups article:first-child input[data-node]", "wheels")
     page.says("The service does not answer")
     page.lose("nothing")
-    page.enter("#groups article:first-child input", "wheels")
+    page.enter("#groups article:first-child input[data-node]", "wheels")
     page.says("The model learned “wheels”")
     assert version_of(page) == start + 1

@@ -52,9 +52,15 @@ export async function readFile(address) {
   return answer.blob();
 }
 
-/** A request that asks but needs a body. */
-export function ask(path, body) {
-  return request("POST", path, { body });
+/** A last word of a page that is closed: nobody waits for the answer. */
+export function leave(path, body) {
+  const headers = { "Content-Type": "application/json", Authorization: `Bearer ${token()}` };
+  fetch(path, { method: "POST", headers, body: JSON.stringify(body), keepalive: true }).catch(() => undefined);
+}
+
+/** A request that asks but needs a body. quiet: a missing token is an error, and nobody is asked for one. */
+export function ask(path, body, { quiet = false } = {}) {
+  return request("POST", path, { body, quiet });
 }
 
 /** A change with its key, to be kept for as long as it is not known whether the service made it. */
@@ -108,9 +114,9 @@ function randomKey() {
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
-async function request(method, address, { body, key, match = null } = {}) {
+async function request(method, address, { body, key, match = null, quiet = false } = {}) {
   let { answer, content } = await send(method, address, { body, key, match });
-  if (answer.status === 401 && listeners.token !== null && (await listeners.token())) {
+  if (answer.status === 401 && !quiet && listeners.token !== null && (await listeners.token())) {
     ({ answer, content } = await send(method, address, { body, key, match }));
   }
   if (!answer.ok) throw new ServiceError(answer.status, errorSentence(answer.status, content));

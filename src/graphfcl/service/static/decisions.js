@@ -4,20 +4,16 @@ import { carryOut, leavesOpen, lostAnswer, parcelOf, path, read, ServiceError } 
 import { inTurn, reload, secondsSince, resolveOpen, tellStale, trackOpen } from "./changes.js";
 import { chooseClass } from "./class_choice.js";
 import { decisionRow } from "./decision_row.js";
+import { asSent, newDecision, noteConflict, replacing, summary, unlearned } from "./decision_states.js";
 import { byId, element, fill } from "./dom.js";
 import { classNames, on } from "./state.js";
 import { caution, say, showWork, tellError } from "./status.js";
 import { signed } from "./person.js";
-import { peopleText } from "./statements.js";
-import { signature } from "./token.js";
+import { signature } from "./signature.js";
 
 const SHOWN = 10;
 
-// {id, name, number: counts up, fresh: the user typed the name of a new class, before: label that the node had, or null,
-//  reason: why it was asked about, note, conflict: the label that someone else gave it,
-//  look: before is asked for when it is sent, again: it had another label before, state, trouble,
-//  parcel: the change that may have been made, as no answer came, back: the same of the change that takes it back}
-let decisions = [];
+let decisions = []; // see newDecision()
 let count = 0;
 const decided = new Set(); // ids of nodes that were labelled here: the card may show the label that they had before
 let wiring = { show: () => undefined, putBack: () => undefined };
@@ -47,15 +43,10 @@ function decide(label) {
   const [unsent] = decisions.filter((each) => each.id === label.id && unlearned(each));
   decisions = decisions.filter((each) => each !== unsent);
   count += 1;
-  const made = { fresh: false, before: null, again: false, reason: "", note: "", conflict: null, ...label, number: count, look: decided.has(label.id), parcel: null, back: null };
+  const made = newDecision(label, count, decided.has(label.id));
   if (unsent?.again) Object.assign(made, { before: unsent.before, again: true });
-  decisions.push({ ...made, state: "waiting", trouble: "" });
+  decisions.push(made);
   decided.add(label.id);
-}
-
-/** Whether the service is known not to have the label of a decision. */
-function unlearned(decision) {
-  return decision.state === "waiting" || (decision.state === "failed" && decision.parcel === null);
 }
 
 /** Whether no later decision is about the same node. Only such a one is changed or taken back. */
@@ -144,14 +135,9 @@ async function resolveAll() {
   }
 }
 
-function replacing(decision) {
-  return decision.before !== null || decision.again;
-}
-
 async function send(batch, secondTry = false) {
   mark(batch, "sending");
-  const labels = batch.map(({ id, name, reason, note }) => ({ id, class: name, reason, note }));
-  const body = { labels, by: signature() };
+  const body = { labels: asSent(batch), by: signature() };
   if (replacing(batch[0])) body.on_conflict = "replace";
   // The class may be called as one was that is gone, or look like another one: the page asked.
   if (batch[0].fresh) Object.assign(body, { again: true, new_classes: [...new Set(batch.map((each) => each.name))] });
@@ -165,23 +151,14 @@ async function send(batch, secondTry = false) {
   } catch (error) {
     if (error.status === 412 && !secondTry) await sendAgain(batch);
     else if (batch.length > 1 && error.status >= 400 && error.status < 500) for (const each of batch) await send([each]);
-    else if (error.status === 409 && (await isConflict(batch[0]))) draw();
+    else if (error.status === 409 && (await noteConflict(batch[0]))) tellConflict(batch[0]);
     else fail(batch, error, leavesOpen(error) ? parcel : null);
   }
 }
 
-/** Whether someone else gave the node another label. The decision then says so, and may replace it. */
-async function isConflict(decision) {
-  try {
-    const { label, statements } = await read(path("nodes", decision.id));
-    if (label === null || label === decision.name) return false;
-    const words = `${peopleText(statements ?? [])} labelled it ${label} before you said ${decision.name}`;
-    Object.assign(decision, { state: "failed", before: label, conflict: label, trouble: words });
-    caution(`${decision.id}: ${words}. Keep or replace it in your last decisions.`);
-    return true;
-  } catch {
-    return false;
-  }
+function tellConflict({ id, trouble }) {
+  caution(`${id}: ${trouble}. Keep or replace it in your last decisions.`);
+  draw();
 }
 
 /** A label that someone else gave stays. */
@@ -212,11 +189,6 @@ function fail(batch, error, parcel = null) {
   for (const each of batch) Object.assign(each, { state: "failed", trouble: error.message, parcel });
   draw();
   tellError(error);
-}
-
-function summary(batch) {
-  const [first] = batch;
-  return batch.length === 1 ? `${first.id} is ${first.name}` : `${batch.length} labels`;
 }
 
 function mark(batch, to) {

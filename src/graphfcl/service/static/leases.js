@@ -1,6 +1,6 @@
 /** Leases of the nodes that this tab is about to show, so that no other tab or person is asked about them meanwhile. */
 
-import { ask } from "./api.js";
+import { ask, leave } from "./api.js";
 import { token } from "./token.js";
 
 const AGAIN = 45_000; // milliseconds until leases are renewed; they end after two minutes
@@ -24,12 +24,15 @@ export async function claim(ids) {
   claimed = ids;
   if (!token()) return []; // a reader is asked about nothing
   try {
-    return (await ask("/v1/queue/leases", { holder: name, ids })).taken;
+    return (await ask("/v1/queue/leases", { holder: name, ids }, { quiet: true })).taken;
   } catch {
     return []; // without leases the queue goes on; labels that disagree are refused later
   }
 }
 
+addEventListener("pagehide", () => {
+  if (claimed.length > 0) leave("/v1/queue/leases", { holder: name, ids: [] });
+});
 setInterval(() => {
   if (claimed.length > 0 && !document.hidden) claim(claimed);
 }, AGAIN);

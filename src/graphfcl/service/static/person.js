@@ -1,7 +1,7 @@
 /** Who is labelling: asked once, before the first change, and kept in this browser. */
 
 import { actions, field, open, submit } from "./dialogs.js";
-import { keepSignature, signature, wasAsked } from "./token.js";
+import { keepSignature, signature, wasAsked } from "./signature.js";
 
 let asking = null;
 

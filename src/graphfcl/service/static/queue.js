@@ -64,6 +64,7 @@ async function loadQueue() {
       draw();
       const batch = await readQueue(AT_ONCE, isWanted, skipped.size + taken.size + AT_ONCE);
       await take(batch);
+      if (waiting.length === 0 && batch.nodes.length > 0) again = true; // others are labelling all of these
       if (batch.ready) continue;
       await new Promise((resolve) => setTimeout(resolve, PATIENCE[Math.min(tried, PATIENCE.length - 1)]));
       again = true;
