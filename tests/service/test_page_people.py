@@ -72,9 +72,12 @@ def test_two_tabs_are_not_asked_about_the_same_node(page: Page) -> None:
             assert not coming(page) & first
         page.wait(lambda: page.texts("#status-work") == [""], "all is learned")
         second = coming(page)
-    page.wait(lambda: page.version() > 1, "the other tab sees it")
-    page.press(" ")
-    page.wait(lambda: not coming(page) & second, "nodes of the tab that was closed stay free for others")
+        page.browser.switch_to.window(page.browser.window_handles[0])
+        page.wait(lambda: page.version() > 1, "the other tab sees it")
+        page.press(" ")
+        page.wait(lambda: page.text("#card-name") not in first - coming(page), "it goes on")
+        assert not coming(page) & second
+        page.browser.switch_to.window(page.browser.window_handles[1])
 
 
 def test_a_conflict_is_explained_and_settled(page: Page) -> None:
@@ -89,6 +92,7 @@ def test_a_conflict_is_explained_and_settled(page: Page) -> None:
     page.shows(DECISIONS, "bob labelled it class-05 before you said class-00")
     page.click(f"{DECISIONS} button", "Replace by class-00")
     page.wait(lambda: page.served.ask("GET", f"/v1/nodes/{node}")["label"] == "class-00", "it is replaced")
+    page.console()  # 412 and 409
 
 
 def test_a_digit_on_a_focused_button_labels_nothing(page: Page) -> None:
@@ -108,11 +112,11 @@ def test_few_stops_of_the_tab_key_lead_to_the_card(page: Page, width: int) -> No
     page.open(width)
     page.wait(lambda: page.all("#groups article form button:enabled"), "groups are found")
     inside = "return document.getElementById('card').contains(document.activeElement)"
-    for stops in range(1, 40):
+    stops = 0
+    while not page.browser.execute_script(inside):
         page.press(TAB)
-        if page.browser.execute_script(inside):
-            break
-    assert stops <= (10 if width == 390 else 25)
+        stops += 1
+        assert stops <= (10 if width == 390 else 25)
     page.browser.execute_script("document.activeElement.blur(); scrollTo(0, 0)")
     page.open(width)
     page.press(TAB, TAB, ENTER)
