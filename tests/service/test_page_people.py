@@ -137,3 +137,16 @@ def test_ticked_members_of_a_group_are_taught(page: Page) -> None:
     page.says("The model learned “wheels”")
     taught = [node for node in (*typical, *others) if page.served.ask("GET", f"/v1/nodes/{node}")["label"] == "wheels"]
     assert sorted(taught) == sorted([*typical[1:], others[-1]])
+
+
+def test_the_next_node_is_shown_without_asking_the_service(page: Page) -> None:
+    """Card, reasons and neighbourhood are read ahead; the service is away when they are needed."""
+    node, following = page.text("#card-name"), page.texts("#queue-next button")[0]
+    page.wait(lambda: "computed" not in page.text("#card-why"), "the reasons are there")
+    kept = "return performance.getEntriesByType('resource').filter(each => each.name.includes(arguments[0])).length"
+    page.wait(lambda: page.browser.execute_script(kept, f"/nodes/{following}/") == 2, "it is read ahead")
+    page.lose("reads")
+    page.press(" ")
+    page.wait(lambda: page.text("#card-name") == following != node, "it is shown")
+    page.wait(lambda: page.text("#card-why p") and "does not answer" not in page.text("#card-why"), "with reasons")
+    page.lose("nothing")

@@ -1,7 +1,7 @@
 /** The card of one node: its label, likeliest classes, how unknown it looks, why, and its features. */
 
-import { path, read } from "./api.js";
 import { bar, byId, counted, element, fill, nodeButton, percent } from "./dom.js";
+import { cardAddress, readReady, reasonsAddress } from "./ready.js";
 import { emit, state } from "./state.js";
 import { statementText } from "./statements.js";
 import { tellError } from "./status.js";
@@ -20,7 +20,7 @@ export async function showCard(id, show) {
   const mine = latest;
   byId("card").setAttribute("aria-busy", "true");
   try {
-    const card = await read(path("nodes", id));
+    const card = await readReady(cardAddress(id));
     if (mine !== latest) return false;
     const another = state.card?.id !== card.id;
     state.card = card;
@@ -86,7 +86,7 @@ function short(value) {
 async function showReasons(id, mine, show) {
   let content;
   try {
-    content = reasons(await read(path("nodes", id, "explanation")), show);
+    content = reasons(await readReady(reasonsAddress(id)), show);
   } catch (error) {
     content = [element("p", { class: "hint" }, error.message)];
   }

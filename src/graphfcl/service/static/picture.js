@@ -1,9 +1,8 @@
 /** The neighbourhood of the node that is shown. The service sends the positions; a list says the same without a canvas. */
 
-import { path, read } from "./api.js";
 import { byId, counted, element, fill, nodeButton } from "./dom.js";
+import { neighboursAddress, readReady } from "./ready.js";
 
-const LIMIT = 150;
 const COLOURS = 7; // of the classes that are most frequent in the picture; the others are grey
 const UNKNOWN = COLOURS + 1; // the colour of nodes that look unknown
 const NAMED = 14; // up to so many nodes all have their name written beside them
@@ -26,7 +25,7 @@ export async function showPicture(id, show) {
   latest += 1;
   const mine = latest;
   try {
-    const { nodes, edges } = await read(`${path("nodes", id, "neighbours")}?limit=${LIMIT}`);
+    const { nodes, edges } = await readReady(neighboursAddress(id));
     if (mine !== latest) return;
     content = { nodes, edges, shown: id, colours: coloursOf(nodes) };
     drawCanvas(show);

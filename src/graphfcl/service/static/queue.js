@@ -5,6 +5,7 @@ import { claim } from "./leases.js";
 import { pendingLabel } from "./decisions.js";
 import { button, byId, element, fill, nodeButton, sentence } from "./dom.js";
 import { readQueue } from "./queue_source.js";
+import { prepare } from "./ready.js";
 import { reasonOf } from "./reason.js";
 import { on, loadedCard, state } from "./state.js";
 
@@ -100,6 +101,8 @@ async function lease() {
     for (const id of gone) taken.add(id);
     waiting = waiting.filter((each) => !gone.includes(each.id));
   }
+  const next = waiting.find((each) => each.id !== state.wanted);
+  if (next !== undefined) prepare(next.id);
 }
 
 function showFirst() {
