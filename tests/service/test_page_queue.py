@@ -322,7 +322,9 @@ def test_unknown_nodes_are_not_drawn_as_a_class(page: Page, width: int, scheme: 
     assert {shape for shape, _ in of_unknown} == {"diamond"}
     others = [looks[name] for name in looks if name not in unknown]
     assert not {colour for _, colour in of_unknown} & {colour for _, colour in others}
-    assert {shape for shape, _ in others} <= {"ellipse"}
+    marks = {colour: shape for shape, colour in others}
+    assert all(marks[colour] == shape for shape, colour in others), "each colour has a mark of its own"
+    assert "diamond" not in marks.values()
     assert "unknown" in page.texts("#picture-legend li")
     rows = dict(
         page.browser.execute_script(

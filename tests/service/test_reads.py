@@ -73,6 +73,7 @@ def test_neighbours_are_those_of_the_graph(shared: Client, graph: Graph) -> None
     rows = [ids.index(each["id"]) for each in card["nodes"]]
     assert len(set(rows)) == len(rows) == 30
     assert [each["hops"] for each in card["nodes"]] == [far[row] for row in rows]
+    assert card["total"] == sum(hops <= 2 for hops in far.values())
     first = [row for row, hops in far.items() if hops == 1]
     assert set(first) <= set(rows)
     expected = {(i, j) for i, a in enumerate(rows) for j, b in enumerate(rows) if i < j and adjacency[a, b]}

@@ -9,6 +9,7 @@ from graphfcl.errors import InputError
 from graphfcl.graph.ids import ClassLabel
 from graphfcl.graph.interfaces import VisibleNodes
 from graphfcl.production.labelling.groups import Group
+from graphfcl.production.labelling.stop_words import explains
 from graphfcl.production.labelling.suggestions import Suggestion
 from graphfcl.production.model.card import gain_text
 from graphfcl.production.model.recalls import is_loss, measured_recalls
@@ -19,6 +20,7 @@ LIKELIEST, FEATURES, REASONS = 5, 20, 8
 GOLDEN = np.pi * (3 - np.sqrt(5))  # no two of the first nodes of a ring fall on one another
 STEPS = 60
 HOPS = 2
+COUNTED = 5_000  # neighbours up to which the nodes two hops away are counted
 
 
 def short_card(snapshot: Snapshot, row: int) -> dict[str, Any]:
@@ -87,7 +89,15 @@ def neighbours_card(snapshot: Snapshot, row: int, limit: int) -> dict[str, Any]:
         "hops": hops.tolist(),
     }
     nodes = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
-    return {"nodes": nodes, "edges": edges.tolist()}
+    return {"nodes": nodes, "edges": edges.tolist(), "total": _count_around(snapshot.graph.visible, row)}
+
+
+def _count_around(visible: VisibleNodes, row: int) -> int | None:
+    """How many nodes are at most two hops away, itself included; None around a node with very many neighbours."""
+    first = visible.neighbours_at(np.array([row])).indices
+    if first.size > COUNTED:
+        return None
+    return int(np.unique(np.concatenate([[row], first, visible.neighbours_at(first).indices])).size)
 
 
 def _nodes_around(visible: VisibleNodes, row: int, limit: int) -> tuple[np.ndarray, np.ndarray]:
@@ -140,12 +150,14 @@ def explanation_card(snapshot: Snapshot, row: int) -> dict[str, Any]:
     words: list[dict[str, Any]] = []
     shares: list[dict[str, Any]] = []
     try:
-        explanation = snapshot.model.explain(node, top=REASONS)
+        explanation = snapshot.model.explain(node, top=2 * REASONS)
     except InputError as error:
         summary.append(f"More cannot be said: {error}")
     else:
-        words = [{"name": str(name), "weight": float(value)} for name, value in explanation["features"].items()]
-        shares = [{"id": str(each["node"]), "share": float(each["share"])} for each in explanation["neighbours"]]
+        told = [(str(name), float(value)) for name, value in explanation["features"].items() if explains(name)]
+        words = [{"name": name, "weight": value} for name, value in told[:REASONS]]
+        listed = explanation["neighbours"][:REASONS]
+        shares = [{"id": str(each["node"]), "share": float(each["share"])} for each in listed]
         decisive = [repr(word["name"]) for word in words if word["weight"] > 0][:3]
         if decisive:
             summary.append(f"What speaks most for {classes[0]['name']!r}: {', '.join(decisive)}.")

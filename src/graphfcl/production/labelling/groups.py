@@ -15,6 +15,7 @@ from graphfcl.graph.ids import ClassLabel, listed
 from graphfcl.production.answers.row_values import node_rows
 from graphfcl.production.graph import ModelGraph
 from graphfcl.production.labelling.node_vectors import vectors_of
+from graphfcl.production.labelling.stop_words import explains
 from graphfcl.production.labels.label_store import LabelStore
 from graphfcl.production.model.held_out_run import COMPONENTS
 from graphfcl.production.model.parts import seed_of, whole_number
@@ -254,8 +255,9 @@ def common_words(graph: ModelGraph, rows: np.ndarray, usual: Usual) -> tuple[str
     inside = _counts(features) / rows.size
     worth = inside * np.log(np.maximum(inside, 1e-12) / np.maximum(usual.shares, 1e-12))
     worth = np.where((inside >= OFTEN) & (inside >= TIMES * usual.shares), worth, 0.0)
-    best = np.argsort(-worth, kind="stable")[:WORDS]
-    return tuple(graph.columns.name(column) for column in best[worth[best] > 0].tolist())
+    best = np.argsort(-worth, kind="stable")[: 2 * WORDS]
+    names = [graph.columns.name(column) for column in best[worth[best] > 0].tolist()]
+    return tuple(name for name in names if explains(name))[:WORDS]
 
 
 def _counts(features: sparse.csr_array) -> np.ndarray:

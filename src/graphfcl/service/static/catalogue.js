@@ -20,7 +20,7 @@ export function startCatalogue() {
 
 export async function loadCatalogue() {
   const { classes, say } = await read("/v1/classes");
-  state.classes = classes;
+  state.classes = classes.sort((one, other) => one.name.localeCompare(other.name, undefined, { numeric: true }));
   byId("catalogue-gain").textContent = say;
   draw();
   emit("classes");

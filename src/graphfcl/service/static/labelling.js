@@ -10,6 +10,7 @@ import { startRoving } from "./roving.js";
 import { classNames, on, loadedCard, state } from "./state.js";
 import { say } from "./status.js";
 
+const BRIEF = 12; // features that stand for a node without a text
 const LIKELY = 0.01; // probability from which a class without a key has a button
 
 let wiring = { goOn: () => undefined, skip: () => undefined, collect: () => undefined, reason: () => "" };
@@ -53,6 +54,7 @@ function drawQuestion() {
   fill(
     place,
     element("h3", { id: "question", tabindex: -1 }, "Which class is ", element("span", { class: "id" }, card.id), "?"),
+    brief(card),
     label !== null && element("p", { class: "hint" }, "It is labelled ", element("strong", {}, label), "."),
     noteOf(card.id) && element("p", { class: "hint" }, `Your note: “${noteOf(card.id)}”`),
     keys.length > 0 &&
@@ -71,8 +73,14 @@ function drawQuestion() {
   );
 }
 
+/** What the node is, in short: on a phone its card is below the keys. */
+function brief(card) {
+  const words = card.text || card.features.slice(0, BRIEF).map((each) => each.name).join(", ");
+  return words && element("p", { class: "brief" }, words);
+}
+
 function classButton(name, key, label, guess) {
-  const content = [key !== null && element("kbd", {}, key), element("span", {}, name)];
+  const content = [key !== null && element("kbd", {}, key), element("span", { title: name }, name)];
   return element(
     "li",
     {},

@@ -1,10 +1,24 @@
 /** The neighbourhood of the node that is shown. The service sends the positions; a list says the same without a canvas. */
 
-import { byId, counted, element, fill, nodeButton } from "./dom.js";
+import { button, byId, counted, element, fill, nodeButton } from "./dom.js";
 import { neighboursAddress, readReady } from "./ready.js";
+import { say, tellError } from "./status.js";
 
 const COLOURS = 7; // of the classes that are most frequent in the picture; the others are grey
+// A mark for each colour, so that colours need not be told apart; page.css has the same ones for the legend.
+const MARKS = [
+  { shape: "ellipse", width: 9, height: 9 },
+  { shape: "ellipse" },
+  { shape: "rectangle" },
+  { shape: "triangle" },
+  { shape: "polygon", "shape-polygon-points": "-1 -1 1 -1 0 1" },
+  { shape: "polygon", "shape-polygon-points": "-.33 -1 .33 -1 .33 -.33 1 -.33 1 .33 .33 .33 .33 1 -.33 1 -.33 .33 -1 .33 -1 -.33 -.33 -.33" },
+  { shape: "polygon", "shape-polygon-points": "-1 -1 1 -1 0 0 1 1 -1 1 0 0" },
+  { shape: "star", width: 16, height: 16 },
+];
 const UNKNOWN = COLOURS + 1; // the colour of nodes that look unknown
+const ADDED = 40; // neighbours at most that one expansion adds
+const RADIUS = 0.12; // of their ring, where the picture reaches from -1 to 1
 const NAMED = 14; // up to so many nodes all have their name written beside them
 
 const SIDES = 60; // pixels that names may need beside the outermost nodes
@@ -25,15 +39,53 @@ export async function showPicture(id, show) {
   latest += 1;
   const mine = latest;
   try {
-    const { nodes, edges } = await readReady(neighboursAddress(id));
+    const { nodes, edges, total } = await readReady(neighboursAddress(id));
     if (mine !== latest) return;
-    content = { nodes, edges, shown: id, colours: coloursOf(nodes) };
-    drawCanvas(show);
-    drawLegend();
-    drawList(show);
+    content = { nodes, edges, shown: id, colours: coloursOf(nodes), total, added: 0 };
+    drawAll(show);
   } catch (error) {
     if (mine === latest) byId("picture-legend").replaceChildren(element("li", { class: "hint" }, error.message));
   }
+}
+
+function drawAll(show) {
+  drawCanvas(show);
+  drawLegend();
+  drawList(show);
+}
+
+/** Adds the neighbours of a node that is in the picture, around it. */
+async function expand(id, show) {
+  const mine = latest;
+  let around;
+  try {
+    around = await readReady(neighboursAddress(id));
+  } catch (error) {
+    tellError(error);
+    return;
+  }
+  if (mine !== latest || content === null) return;
+  const { nodes, edges } = content;
+  const place = new Map(nodes.map((node, number) => [node.id, number]));
+  const centre = nodes[place.get(id)];
+  const fresh = around.nodes.filter((node) => node.hops === 1 && !place.has(node.id)).slice(0, ADDED);
+  fresh.forEach((node, number) => {
+    const turn = (2 * Math.PI * number) / fresh.length;
+    place.set(node.id, nodes.length);
+    nodes.push({ ...node, x: centre.x + RADIUS * Math.cos(turn), y: centre.y + RADIUS * Math.sin(turn), hops: centre.hops + 1 });
+  });
+  const drawn = new Set(edges.map(([from, to]) => `${Math.min(from, to)} ${Math.max(from, to)}`));
+  for (const [from, to] of around.edges) {
+    const ends = [place.get(around.nodes[from].id), place.get(around.nodes[to].id)];
+    const key = `${Math.min(...ends)} ${Math.max(...ends)}`;
+    if (ends.includes(undefined) || drawn.has(key)) continue;
+    drawn.add(key);
+    edges.push(ends);
+  }
+  content.colours = coloursOf(nodes);
+  content.added += fresh.length;
+  drawAll(show);
+  say(fresh.length === 0 ? `All neighbours of ${id} are in the picture.` : `${counted(fresh.length, "neighbour")} of ${id} added to the picture.`);
 }
 
 /** Whether a node has no label and looks like none of the classes. */
@@ -94,6 +146,7 @@ function style(nodeCount) {
         ...(nodeCount <= NAMED ? written : {}),
       },
     },
+    ...MARKS.map((mark, number) => ({ selector: `node[colour = ${number}]`, style: mark })),
     { selector: `node[colour = ${UNKNOWN}]`, style: { shape: "diamond", width: 16, height: 16, "border-width": 2 } },
     { selector: "edge", style: { width: 1, "line-color": colour("--line-strong"), "curve-style": "haystack" } },
     { selector: "node[shown = 1]", style: { width: 22, height: 22, "border-width": 5, "font-weight": "bold", "z-index": 9, ...written } },
@@ -120,7 +173,11 @@ function drawCanvas(show) {
   spread(drawing);
   drawing.on("mouseover", "node", (event) => event.target.addClass("named"));
   drawing.on("mouseout", "node", (event) => event.target.removeClass("named"));
-  drawing.on("tap", "node", (event) => show(event.target.data("name")));
+  drawing.on("tap", "node", (event) => {
+    const id = event.target.data("name");
+    if (event.originalEvent?.shiftKey) expand(id, show);
+    else show(id);
+  });
 }
 
 /** Positions in any unit become pixels of the canvas, so that nodes and names have the same size in every picture. */
@@ -148,8 +205,18 @@ function drawLegend() {
     colours.size > named.length && element("li", {}, element("span", { class: "swatch", "data-colour": 0 }), "other classes"),
   );
   const shapes = nodes.some(isUnknown) ? " Diamond: looks unknown." : "";
+  const way = " Shift and click: expand.";
   byId("picture-count").textContent =
-    `${counted(nodes.length, "node")}, ${counted(edges.length, "link")}. Filled: labelled. Hollow: the model’s guess.${shapes}`;
+    `${extent()}, ${counted(edges.length, "link")}. Filled: labelled. Hollow: the model’s guess.${shapes}${way}`;
+}
+
+/** How much of the neighbourhood is in the picture: "150 of 608 nodes within two steps". */
+function extent() {
+  const { nodes, total, added } = content;
+  const shown = nodes.length - added;
+  const all = typeof total === "number" ? total.toLocaleString("en") : "many";
+  const more = added > 0 ? `, and ${added} more around expanded nodes` : "";
+  return total === shown ? `All ${counted(shown, "node")} within two steps${more}` : `${shown} of ${all} nodes within two steps${more}`;
 }
 
 function drawList(show) {
@@ -159,6 +226,7 @@ function drawList(show) {
       "li",
       {},
       nodeButton(node.id, show),
+      button("Expand", () => expand(node.id, show), { class: "quiet", "aria-label": `Expand ${node.id} in the picture` }),
       element("span", { class: "hint" }, `${describe(node)}, ${counted(node.hops, "step")} away`),
     ),
   );
