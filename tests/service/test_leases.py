@@ -1,5 +1,7 @@
 """Nodes of the queue are leased, so that two people are not asked about the same one."""
 
+from typing import Any
+
 from graphfcl.service.leases import SECONDS, Leases
 from tests.service.servers import Client
 
@@ -34,7 +36,8 @@ def test_a_lease_ends_by_itself() -> None:
 
 
 def test_what_cannot_be_leased_is_refused(shared: Client) -> None:
-    for body in ({"ids": []}, {"holder": "", "ids": []}, {"holder": "one", "ids": ["x"] * 21}):
+    bodies: list[dict[str, Any]] = [{"ids": []}, {"holder": "", "ids": []}, {"holder": "one", "ids": ["x"] * 21}]
+    for body in bodies:
         assert shared.send("POST", "/v1/queue/leases", body).status == 422
     without = Client(shared.port, token=None)
     assert without.send("POST", "/v1/queue/leases", {"holder": "one", "ids": []}).status == 401

@@ -35,9 +35,7 @@ def test_members_are_accepted_and_labels_changed(page: Page) -> None:
     chosen = page.browser.find_element("css selector", "#accept-threshold")
     chosen.send_keys(DOWN)
     last = next(each for each in shown["choices"] if each["nodes"] == len(listed))
-    page.wait(
-        lambda: f"Accept {len(listed)} nodes" in page.text("#accept"), "all can be accepted"
-    )
+    page.wait(lambda: f"Accept {len(listed)} nodes" in page.text("#accept"), "all can be accepted")
     errors = last["expected_errors"]
     assert f"({errors['low']}–{errors['high']})" in page.text("#view-class form")
     page.browser.find_element("css selector", "#members input").send_keys(SPACE)

@@ -117,7 +117,7 @@ def accept_routes(service: Service) -> APIRouter:
                 text = f"no member of {quoted(name)} has a probability of {body.threshold:g}: choose a lower one."
                 raise Problem(422, f"{text} Nothing was changed.", version=snapshot.version)
             reason = f"accepted: probability {body.threshold:g} or more"
-            model.accept(snapshot.graph.ids_at(chosen), by=body.by, when=now(), reason=reason)
+            model.accept(snapshot.graph.ids_at(chosen).tolist(), by=body.by, when=now(), reason=reason)
 
         return await service.change(change, apply)
 

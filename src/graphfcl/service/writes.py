@@ -108,8 +108,8 @@ def _label_routes(routes: APIRouter, service: Service) -> None:
                 text = f"version {snapshot.version} has no group {number}: /v1/groups lists them."
                 raise Problem(404, text, "unknown-group")
             _refuse_names(snapshot, [body.name], again=body.again)
-            more = {"by": body.by, "when": now(), "new_classes": body.new_classes}
-            model.name_group(groups[number], body.name, nodes=body.nodes, **more)
+            group, names = groups[number], body.new_classes
+            model.name_group(group, body.name, nodes=body.nodes, by=body.by, when=now(), new_classes=names)
 
         return await service.change(change, apply)
 
