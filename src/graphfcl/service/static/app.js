@@ -15,6 +15,7 @@ import { openKeys, startKeys } from "./keys.js";
 import { answerByKey, newClass, otherClass, startLabelling } from "./labelling.js";
 import { startLayout } from "./layout.js";
 import { startRoving } from "./roving.js";
+import { startMap } from "./map.js";
 import { showPicture, startPicture } from "./picture.js";
 import { writeNote } from "./notes.js";
 import { backToQueue, goOn, putBack, reasonAsked, skip, startQueue } from "./queue.js";
@@ -125,6 +126,7 @@ async function start() {
   startVersions();
   startPicture(show);
   startMembers(show);
+  startMap(show);
   startSearch(show);
   for (const list of ["decisions", "queue-next", "picture-list"]) startRoving(byId(list));
   try {

@@ -33,6 +33,15 @@ export function collect(id, name = null) {
   wiring.goOn();
 }
 
+/** Puts several nodes in; note: a sentence to add to the report. */
+export function collectAll(ids, note = "") {
+  const fresh = ids.filter((id) => !nodes.includes(id));
+  nodes = [...nodes, ...fresh];
+  say(`${counted(fresh.length, "node")} put into the basket, ${counted(nodes.length, "node")} in all.${note}`);
+  draw();
+  measure();
+}
+
 function remove(id) {
   nodes = nodes.filter((each) => each !== id);
   draw();
