@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from graphfcl.errors import InputError
+from graphfcl.errors import InputError, quoted
 from graphfcl.graph.ids import ClassLabel
 from graphfcl.graph.interfaces import VisibleNodes
 from graphfcl.production.labelling.groups import Group
@@ -160,16 +160,27 @@ def explanation_card(snapshot: Snapshot, row: int) -> dict[str, Any]:
         shares = [{"id": str(each["node"]), "share": float(each["share"])} for each in listed]
         decisive = [repr(word["name"]) for word in words if word["weight"] > 0][:3]
         if decisive:
-            summary.append(f"What speaks most for {classes[0]['name']!r}: {', '.join(decisive)}.")
+            summary.append(f"What speaks most for {_named_class(classes[0]['name'])}: {', '.join(decisive)}.")
     return {"id": str(node), "summary": summary, "classes": classes, "words": words, "neighbours": shares}
+
+
+def _named_class(name: ClassLabel) -> str:
+    """A class in a sentence; a long name is cut short."""
+    return quoted(name) if isinstance(name, str) else repr(name)
 
 
 def _prediction_sentence(classes: list[dict[str, Any]], unknown: bool) -> str:
     first, probability = classes[0]["name"], f"{classes[0]['probability']:.2f}"
     if unknown:
-        return f"It looks like none of the known classes; the likeliest of them is {first!r} ({probability})."
-    second = f"; next comes {classes[1]['name']!r} with {classes[1]['probability']:.2f}" if len(classes) > 1 else ""
-    return f"The model calls it {first!r} with probability {probability}{second}."
+        return (
+            f"It looks like none of the known classes; the likeliest of them is {_named_class(first)} ({probability})."
+        )
+    second = (
+        f"; next comes {_named_class(classes[1]['name'])} with {classes[1]['probability']:.2f}"
+        if len(classes) > 1
+        else ""
+    )
+    return f"The model calls it {_named_class(first)} with probability {probability}{second}."
 
 
 def _neighbour_sentence(snapshot: Snapshot, row: int) -> str:
@@ -181,12 +192,12 @@ def _neighbour_sentence(snapshot: Snapshot, row: int) -> str:
     counts = np.bincount(labels[labels >= 0], minlength=len(snapshot.classes))
     first, labelled = snapshot.classes[int(counts.argmax())], counts.sum()
     if near.size == 1:
-        return f"The only node next to it {f'is labelled {first!r}' if labelled else 'has no label'}."
+        return f"The only node next to it {f'is labelled {_named_class(first)}' if labelled else 'has no label'}."
     if not labelled:
         return f"None of the {near.size:,} nodes next to it has a label."
     if labelled == 1:
-        return f"Of the {near.size:,} nodes next to it 1 has a label, {first!r}."
-    return f"Of the {near.size:,} nodes next to it {labelled:,} have a label, most often {first!r} ({counts.max():,})."
+        return f"Of the {near.size:,} nodes next to it 1 has a label, {_named_class(first)}."
+    return f"Of the {near.size:,} nodes next to it {labelled:,} have a label, most often {_named_class(first)} ({counts.max():,})."
 
 
 def class_cards(snapshot: Snapshot) -> tuple[list[dict[str, Any]], str]:
