@@ -18,7 +18,7 @@ from tests.service.schemas import faults
 from tests.service.servers import Client, free_port
 
 VERBS = ("accept", "add", "describe", "explain", "get", "infer", "learn", "list", "measure", "merge", "name", "predict",
-         "rename", "retire", "roll", "unlearn")  # fmt: skip
+         "rename", "retire", "review", "roll", "unlearn")  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -96,9 +96,15 @@ def test_real_answers_are_as_described(server: Client, description: Any, free: l
     while check("get_effect", version=version).json["status"] == "computing":
         assert time.monotonic() < until
         time.sleep(0.05)
+    check("list_label_issues")
+    check("review_labels", {"ids": left[1:2]})
     check("list_moved_nodes", version=version, number=1)
     members = check("list_members", name="class-00").json
-    check("accept_members", {"version": version, "threshold": members["choices"][-1]["threshold"]}, name="class-00")
+    check(
+        "accept_members",
+        {"version": members["version"], "threshold": members["choices"][-1]["threshold"]},
+        name="class-00",
+    )
     check("list_labels", None, "?class=new")
     check("add_nodes", {"ids": ["fresh"], "features": [{"feature_0": 1.0}]})
     check("add_edges", {"sources": ["fresh"], "targets": ["n20"]})

@@ -345,6 +345,7 @@ class Changed(Answer):
     version: the one it wrote; that of the model if it changed nothing, because all of it was known or skipped.
     learned: new labels. confirmed: those that somebody else had given too. unchanged: those that were known. conflicts:
     labels of nodes that have another one. accepted: predictions that are kept, with the errors expected among them.
+    reviewed: labels that were looked at and stay.
     taken_back: labels removed. nodes, edges: how many are new; with a prefix, those that were there and were updated,
     were skipped, or are the same. equals: the version that a rollback restored.
     """
@@ -358,6 +359,7 @@ class Changed(Answer):
     conflicts: int | None = None
     accepted: int | None = None
     expected_errors: ExpectedErrors | None = None
+    reviewed: int | None = None
     taken_back: int | None = None
     nodes: int | None = None
     edges: int | None = None

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from graphfcl.client.answers import Answer, ClassName, ClassProbability, ExpectedErrors, Recall
+from graphfcl.client.answers import Answer, ClassName, ClassProbability, ExpectedErrors, NodeLabel, Recall
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,3 +100,43 @@ class Members(Answer):
     total: int
     members: tuple[Member, ...]
     choices: tuple[Acceptance, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Vote:
+    """What a person said a node is."""
+
+    label: ClassName
+    by: str
+    when: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dispute:
+    """The confidence of the model that a label is wrong, the class that it would give, and its probability."""
+
+    confidence: float
+    guess: ClassName
+    probability: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class LabelIssue(NodeLabel):
+    """A label that needs a second look. disagreement: what people said, if not the same. dispute: by the model."""
+
+    disagreement: tuple[Vote, ...]
+    dispute: Dispute | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class LabelIssues(Answer):
+    """Labels that need a second look. total: of all pages. disputes_version: for which disputes were computed.
+
+    why: the reason if they are not computed.
+    """
+
+    status: Literal["computing", "ready"]
+    disputes_version: int | None
+    why: str | None
+    total: int
+    issues: tuple[LabelIssue, ...]

@@ -262,7 +262,7 @@ class AnsweringModel(LiveModel):
         ``confidence``: 1 − p of the label; ``guess``, ``probability``: the likeliest of the other classes. p is of a
         model that was trained without the label. So it trains ``folds`` models, of which each judges a part of the
         labels; that takes as long as so many fits without their calibration run. The model itself stays as it is. The
-        only label of a class cannot be judged and is not listed.
+        only label of a class cannot be judged and is not listed, nor is a label that was reviewed.
 
         nodes: look at the labels of these only. The table is of the library that ``nodes`` comes from, in pandas with
         the index of the nodes, or of pyarrow. count: list at most so many. threshold: the lowest confidence listed; 0

@@ -22,7 +22,7 @@ from graphfcl.methods.progress import progress_of
 from graphfcl.production.answering import AnsweringModel
 from graphfcl.production.answers.answers import ModelAnswers
 from graphfcl.production.graph.place import AS_BEFORE, FolderUse
-from graphfcl.production.labels.label_store import Statement, Support
+from graphfcl.production.labels.label_store import REVIEWED, Statement, Support
 from graphfcl.production.model.parameters import changed_parameters, refuse_targets, with_settings
 from graphfcl.production.model.parts import ModelParts, list_of_names, make_configuration
 from graphfcl.production.model.state import AnsweringLearner, ModelState
@@ -250,6 +250,17 @@ class GraphClassifier(AnsweringModel):
         nodes = self._ids(nodes)
         with self._change() as draft:
             draft.accept(nodes, statement)
+        return self
+
+    def review(self, nodes: Sequence[Any], *, by: str = "", when: str | datetime.date = "") -> "GraphClassifier":
+        """Note that the labels of some nodes were looked at and stay: :meth:`label_issues` does not list them again.
+
+        That is kept with the label until it is replaced or taken back. by, when: who looked at them and when.
+        """
+        statement = Statement.of(by, when, {REVIEWED: "kept"}, "the review")
+        nodes = self._ids(nodes)
+        with self._change() as draft:
+            draft.review(nodes, statement)
         return self
 
     def unlearn(self, nodes: Sequence[Any]) -> "GraphClassifier":

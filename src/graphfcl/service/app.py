@@ -27,6 +27,7 @@ from graphfcl.service.parameters import refuse_unknown_parameters
 from graphfcl.service.problems import Problem, answer_with_problems
 from graphfcl.service.reads import read_routes
 from graphfcl.service.representation import Representation, tag_of
+from graphfcl.service.review import keep_routes, review_routes
 from graphfcl.service.security import LOOPBACK, Guard, Limits, Rules
 from graphfcl.service.service import Service, answered
 from graphfcl.service.writer import Writer
@@ -105,9 +106,9 @@ def make_app(
     )
     answer_with_problems(app)
     reading, strict = [TOKEN] if token_for_reads else [], Depends(refuse_unknown_parameters)
-    for routes in (read_routes, effect_routes, member_routes, export_routes, map_routes):
+    for routes in (read_routes, effect_routes, member_routes, review_routes, export_routes, map_routes):
         app.include_router(routes(service), dependencies=[*reading, strict])
-    for routes in (write_routes, accept_routes, lease_routes):
+    for routes in (write_routes, accept_routes, keep_routes, lease_routes):
         app.include_router(routes(service), dependencies=[TOKEN, strict])
     app.include_router(kserve_routes(service, Path(folder).resolve().name), dependencies=[*reading, strict])
     _health_routes(app, service, reading)

@@ -136,6 +136,8 @@ def answer_to(entry: Entry, integers: bool) -> dict[str, Any]:
         values["accepted"] = sum(entry["accepted"].values())
         values["classes"] = classes(entry["accepted"])
         values["expected_errors"] = entry["expected_errors"]
+    if what == "review":
+        values["reviewed"] = len(entry.get("nodes", ()))
     if what == "unlearn":
         values["taken_back"] = len(entry.get("nodes", ()))
     if what in ("grow", "shrink"):

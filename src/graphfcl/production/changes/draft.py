@@ -107,13 +107,15 @@ class Draft:
         self.labels = self.labels.with_accepted(numbers, classes, statement)
         self.record({"what": "accept", "accepted": accepted, "expected_errors": errors.as_json()})
 
+    def review(self, nodes: Sequence[Any], statement: Statement) -> None:
+        """Note with the labels of some nodes that they were looked at and stay."""
+        numbers = self._labelled(nodes, "to review")
+        self.labels = self.labels.with_statements(dict.fromkeys(numbers.tolist(), (statement,)))
+        self.record({"what": "review", "nodes": self.graph.ids_of(numbers).tolist(), "by": statement.by})
+
     def unlearn(self, nodes: Sequence[Any]) -> None:
         """Remove the labels of some nodes; a class that loses its last one is retired."""
-        numbers = self.graph.numbers_of(nodes)
-        unlabelled = ~np.isin(numbers, self.labels.nodes)
-        if unlabelled.any():
-            missing = listed(nodes)[int(np.flatnonzero(unlabelled)[0])]
-            raise InputError(f"node {quoted(missing)} has no label to take back; nothing was changed.")
+        numbers = self._labelled(nodes, "to take back")
         change = {"what": "unlearn", "nodes": self.graph.ids_of(numbers).tolist()}
         learned = self._drop_accepted(numbers)
         if learned.size:
@@ -150,6 +152,15 @@ class Draft:
         self.labels = before.retired(name)
         trained = before.count_trained(np.setdiff1d(before.nodes, self.labels.nodes))
         self.finalise({"what": "retire", "class": before.label(name), **self._restated(trained)})
+
+    def _labelled(self, nodes: Sequence[Any], purpose: str) -> np.ndarray:
+        """The numbers of nodes, all of which have a label."""
+        numbers = self.graph.numbers_of(nodes)
+        unlabelled = ~np.isin(numbers, self.labels.nodes)
+        if unlabelled.any():
+            missing = listed(nodes)[int(np.flatnonzero(unlabelled)[0])]
+            raise InputError(f"node {quoted(missing)} has no label {purpose}; nothing was changed.")
+        return numbers
 
     def _drop_accepted(self, nodes: np.ndarray) -> np.ndarray:
         """Take the accepted labels of some nodes away, which no learner knows; returns the other nodes."""

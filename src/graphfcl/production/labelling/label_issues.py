@@ -32,7 +32,7 @@ def find_label_issues(
     graph, store = state.parts.graph, state.parts.label_store
     split = Folds.draw(store, folds, seed)
     asked = None if nodes is None else graph.numbers_of(nodes)
-    wanted = np.ones(split.nodes.size, dtype=bool) if asked is None else np.isin(split.nodes, asked)
+    wanted = ~np.isin(split.nodes, store.reviewed()) if asked is None else np.isin(split.nodes, asked)
     places, confidence, guess, probability = _judged(split, wanted, configuration, graph, device, progress)
     order = np.lexsort((split.nodes[places], -confidence))
     order = order[confidence[order] >= threshold][:most]

@@ -200,6 +200,8 @@ def _describe(entry: Entry) -> str:
     if what == "accept":
         listed = "; ".join(f"{counted(count, 'node')} as {name}" for name, count in entry["accepted"].items())
         return f"accept {listed}; about {entry['expected_errors']['mean']:.1f} errors expected"
+    if what == "review":
+        return f"review {_some(entry['nodes'])}: their labels stay"
     if what in PLAIN:
         return PLAIN[what].format_map(entry)
     if what == "erase":

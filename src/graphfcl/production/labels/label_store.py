@@ -21,6 +21,7 @@ WHEN = TextRule("time in 'when'", 100)
 COLUMN = TextRule("name of a column", 200)
 KEPT = TextRule("value", 1_000)
 MOST_COLUMNS = 20
+REVIEWED = "reviewed"  # kept with a label that was looked at and stays
 LINE_BREAKS = re.compile(r"[\t\r\n]+")
 WHOLE_FLOAT = re.compile(r"(-?[0-9]+)\.0+")  # how pandas writes an integer in a column with gaps
 
@@ -263,6 +264,11 @@ class LabelStore:
     def accepted(self) -> np.ndarray:
         """(m,) whether a label is an accepted answer of the model."""
         return self.parts == LabelRole.ACCEPTED
+
+    def reviewed(self) -> np.ndarray:
+        """(r,) the nodes whose labels were looked at and stay."""
+        reviewed = (node for node, said in self.statements.items() if any(REVIEWED in dict(s.kept) for s in said))
+        return np.fromiter(reviewed, dtype=np.int64)
 
     def given(self) -> "LabelStore":
         """Without accepted labels: those that people gave."""

@@ -1,0 +1,146 @@
+"""Labels that need a second look: those that the model disputes, and those on which people disagree."""
+
+import logging
+import threading
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from graphfcl.errors import GraphfclError
+from graphfcl.production.labels.history import Entry, lineage, written_by_graphfcl
+from graphfcl.production.model.versions import Versions
+from graphfcl.service.background import Computed
+from graphfcl.service.snapshots import Snapshot
+
+MOST = 1_000  # disputed labels that are listed
+REST = 10.0  # a computation starts again after so many times as long as it took
+EVENTS = ("learn", "unlearn", "rename", "merge", "retire", "rollback", "review")
+
+log = logging.getLogger("graphfcl.service")
+
+
+@dataclass(frozen=True)
+class Dispute:
+    """A label that the model disputes: its confidence that it is wrong, and the class that it would give."""
+
+    id: str
+    label: str
+    confidence: float
+    guess: Any
+    probability: float
+
+
+@dataclass(frozen=True)
+class Vote:
+    """What one person said a node is."""
+
+    label: str
+    by: str
+    when: str
+
+
+class Disputes:
+    """Trains models without some labels to find those that the model disputes, in a thread of its own.
+
+    That takes as long as a few fits. So it is done only when it is asked for, and a newer version waits until ``REST``
+    times as long have passed; until then the result of the version before stands.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._result: Computed | None = None
+        self._running, self._again = False, 0.0
+
+    def find(self, snapshot: Snapshot) -> Computed | None:
+        """The last result, a list of :class:`Dispute`, perhaps of an older version."""
+        with self._lock:
+            due = self._result is None or self._result.version != snapshot.version
+            if due and not self._running and time.monotonic() >= self._again:
+                self._running = True
+                threading.Thread(target=self._run, args=(snapshot,), name="graphfcl-disputes", daemon=True).start()
+            return self._result
+
+    def _run(self, snapshot: Snapshot) -> None:
+        start = time.monotonic()
+        try:
+            result = Computed(snapshot.version, _disputes(snapshot))
+        except GraphfclError as error:
+            result = Computed(snapshot.version, [], str(error))
+        except Exception:
+            log.exception("disputed labels could not be computed")
+            result = Computed(snapshot.version, [], "an unexpected error; the log of the service has more.")
+        with self._lock:
+            self._result, self._running = result, False
+            self._again = time.monotonic() + REST * (time.monotonic() - start)
+
+
+def _disputes(snapshot: Snapshot) -> list[Dispute]:
+    if snapshot.model.has_graph_folder:  # training would keep changes waiting for its work folder
+        return []
+    columns = snapshot.model.label_issues(count=MOST).to_pydict()
+    names = ("node", "given", "confidence", "guess", "probability")
+    return [
+        Dispute(str(node), str(given), float(confidence), guess, float(probability))
+        for node, given, confidence, guess, probability in zip(*(columns[name] for name in names), strict=True)
+    ]
+
+
+class VoteLog:
+    """What people said of each node, read from the history once, then as versions appear."""
+
+    def __init__(self, versions: Versions) -> None:
+        self._versions, self._lock = versions, threading.Lock()
+        self._events: list[Entry] = []
+        self._read = 0
+        self._newest: tuple[int, str] | None = None
+        self._votes: dict[str, list[Vote]] = {}
+
+    def disagreements(self, snapshot: Snapshot) -> dict[str, list[Vote]]:
+        """By node: what different people said of it, where it is not the same. A review settles what was before it."""
+        with self._lock:
+            if self._newest != snapshot.pointer:
+                if snapshot.version <= self._read:  # nodes were erased, or the folder was replaced
+                    self._events, self._read = [], 0
+                entries = self._versions.history(snapshot.version, after=self._read)
+                self._events += [_event(entry) for entry in entries]
+                self._read, self._newest = snapshot.version, snapshot.pointer
+                with written_by_graphfcl():
+                    self._votes = _disagreements(lineage(self._events))
+            return self._votes
+
+
+def _event(entry: Entry) -> Entry:
+    """What of an entry is needed here; of other kinds only their place in the history."""
+    kept = ("version", "what", "to", "from", "into", "class", "nodes", "statements", "conflicts")
+    names = kept if entry["what"] in EVENTS else ("version", "what")
+    return {name: entry[name] for name in names if name in entry}
+
+
+def _disagreements(events: Iterable[Entry]) -> dict[str, list[Vote]]:
+    """The newest word of each person about each node on which two of them differ."""
+    votes: dict[str, dict[str, Vote]] = {}
+    for event in events:
+        what = event["what"]
+        if what == "learn":
+            for each in event.get("conflicts", ()):
+                said = votes.setdefault(str(each["node"]), {})
+                before = _vote(each["label"], each["label_by"].partition(",")[0])
+                said.setdefault(before.by, before)
+                said[each["new_label_by"].partition(",")[0]] = _vote(each["new_label"], each["new_label_by"])
+            for each in event.get("statements", ()):
+                votes.setdefault(str(each["node"]), {})[each["by"]] = _vote(each["class"], each["by"], each["when"])
+        elif what in ("unlearn", "review"):
+            for node in map(str, event["nodes"]):
+                votes.pop(node, None)
+        elif what in ("rename", "merge"):
+            old, new = str(event["from"]), str(event["to" if what == "rename" else "into"])
+            for said in votes.values():
+                for by, vote in said.items():
+                    said[by] = replace(vote, label=new if vote.label == old else vote.label)
+    named = {node: [vote for by, vote in said.items() if by] for node, said in votes.items()}
+    return {node: said for node, said in named.items() if len({vote.label for vote in said}) > 1}
+
+
+def _vote(label: Any, by: str, when: str = "") -> Vote:
+    return Vote(str(label), by.partition(",")[0], when)

@@ -1,0 +1,107 @@
+"""Routes to review labels: those that need a second look, and noting that a label was looked at and stays."""
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Response
+from pydantic import Field
+
+from graphfcl.client.answers import Changed
+from graphfcl.client.teaching_answers import LabelIssues
+from graphfcl.production import GraphClassifier
+from graphfcl.production.labels.history import now
+from graphfcl.production.labels.label_store import REVIEWED
+from graphfcl.service.bodies import Body, By, Id
+from graphfcl.service.disputes import Disputes, VoteLog
+from graphfcl.service.listed_labels import label_cards
+from graphfcl.service.service import Service, answered, refuse_many, require_rows
+from graphfcl.service.snapshots import Snapshot
+from graphfcl.service.writes import Change
+
+ON_DISK = "Disputes of a model on a graph folder are computed by `graphfcl label-issues`."
+
+
+class Reviewed(Body):
+    """Nodes whose labels were looked at and stay."""
+
+    ids: list[Id] = Field(min_length=1)
+    by: By = ""
+
+
+def review_routes(service: Service) -> APIRouter:
+    """Labels that need a second look."""
+    routes = APIRouter(prefix="/v1", tags=["ask"])
+    disputes, votes = Disputes(), VoteLog(service.writer.versions)
+
+    @routes.get("/label-issues", response_model=LabelIssues)
+    def list_label_issues(limit: Annotated[int, Query(ge=1)] = 50, offset: Annotated[int, Query(ge=0)] = 0) -> Response:
+        """Labels on which people disagree, then labels that the model disputes, the surest first.
+
+        What the model disputes takes as long as a few fits to compute: it is computed in the background when it is
+        asked for. Until it is there for this version, ``status`` is ``computing`` and the disputes are those of
+        ``disputes_version``, as far as the labels are still the same. Reviewed labels do not return.
+        """
+        refuse_many(limit, service.limits.nodes, "labels")
+        snapshot = service.writer.current
+        computed = disputes.find(snapshot)
+        found = {each.id: each for each in (computed.value if computed else ())}
+        people = votes.disagreements(snapshot)
+        issues = [
+            {
+                **card,
+                "disagreement": [vars(vote) for vote in people.get(card["id"], ())],
+                "dispute": None
+                if dispute is None
+                else {
+                    "confidence": dispute.confidence,
+                    "guess": dispute.guess,
+                    "probability": dispute.probability,
+                },
+            }
+            for card, dispute in (
+                (card, _still(found.get(card["id"]), card)) for card in _cards(snapshot, [*people, *found])
+            )
+            if dispute is not None or card["id"] in people
+        ]
+        why = computed.error if computed else None
+        if snapshot.model.has_graph_folder:
+            why = ON_DISK
+        values = {
+            "status": "ready" if computed is not None and computed.version == snapshot.version else "computing",
+            "disputes_version": None if computed is None else computed.version,
+            "why": why,
+            "total": len(issues),
+            "issues": issues[offset : offset + limit],
+        }
+        return answered(values, snapshot.version)
+
+    return routes
+
+
+def _cards(snapshot: Snapshot, ids: list[str]) -> list[dict[str, Any]]:
+    """The labels of some nodes, each once, in this order; nodes without a label are left out."""
+    rows = snapshot.graph.rows_of_ids(list(dict.fromkeys(ids))) if ids else []
+    return label_cards(snapshot, rows[(rows >= 0) & (snapshot.labels[rows] >= 0)]) if ids else []
+
+
+def _still(dispute: Any, card: dict[str, Any]) -> Any:
+    """A dispute, unless the label changed since, or was reviewed."""
+    same = dispute is not None and str(card["class"]) == dispute.label
+    return dispute if same and not any(REVIEWED in each["kept"] for each in card["statements"]) else None
+
+
+def keep_routes(service: Service) -> APIRouter:
+    """Noting a review."""
+    routes = APIRouter(prefix="/v1", tags=["change"])
+
+    @routes.post("/labels/review", response_model=Changed)
+    async def review_labels(change: Change, body: Reviewed) -> Response:
+        """Note that labels were looked at and stay: they are not listed for review again."""
+        refuse_many(len(body.ids), service.limits.labels, "ids")
+
+        def apply(model: GraphClassifier, snapshot: Snapshot) -> None:
+            require_rows(snapshot, body.ids)
+            model.review(body.ids, by=body.by, when=now())
+
+        return await service.change(change, apply)
+
+    return routes
