@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from graphfcl import Graph, GraphClassifier, ModelFolder
+from graphfcl.client import ServiceError
 from graphfcl.graph.tables.columns import ReadColumns
 from graphfcl.production.model.versions import Versions
 from graphfcl.production.store import parts
@@ -52,6 +53,30 @@ def test_labels_that_were_known_already_are_counted(server: Client, free: list[s
     assert (first.json["learned"], first.json["unchanged"]) == (2, 0)
     again = server.teach("twice", free[:3])
     assert (again.json["learned"], again.json["unchanged"], again.json["version"]) == (1, 2, 3)
+
+
+def test_unknown_nodes_of_a_batch_are_left_out_if_that_is_wanted(
+    server: Client, servers: Servers, folder: Path, free: list[str]
+) -> None:
+    client = server.typed()
+    with pytest.raises(ServiceError, match=r"'nobody' \(and 1 more\) is not in the graph"):
+        client.learn({"new": ["nobody", free[0], "none"]})
+    done = client.learn({"new": ["nobody", free[0], "none", "none"]}, on_unknown="skip", key="k")
+    assert (done.version, done.learned) == (2, 1)
+    assert [(each.id, each.kind) for each in done.left_out] == [("nobody", "unknown-node"), ("none", "unknown-node")]
+    again = (
+        servers.start(folder).typed().learn({"new": ["nobody", free[0], "none", "none"]}, on_unknown="skip", key="k")
+    )
+    assert again == done, "another server reads from the folder what was left out"
+    assert "nobody" not in str(GraphClassifier.load(folder).history.entries()), "an id that is none is not stored"
+    nothing = client.learn({"newer": ["nobody"]}, on_unknown="skip")
+    assert (nothing.version, nothing.learned, len(nothing.left_out)) == (2, 0, 1)
+    answer = client.predict(["nobody", "n20", "n21"], on_unknown="skip")
+    assert (answer.ids, [each.id for each in answer.left_out]) == (("n20", "n21"), ["nobody"])
+    assert answer.classes == client.predict(["n20", "n21"]).classes
+    assert client.predict(["nobody"], on_unknown="skip").ids == ()
+    with pytest.raises(ServiceError, match="take 'refuse' or 'skip'"):
+        client.predict(["n20"], on_unknown="ignore")
 
 
 def test_what_is_known_writes_no_version(server: Client, folder: Path, free: list[str]) -> None:

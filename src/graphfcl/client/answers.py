@@ -21,6 +21,15 @@ class Answer:
 
 
 @dataclass(frozen=True, kw_only=True)
+class LeftOut:
+    """A node of a batch that was left out, the kind of its problem, and why."""
+
+    id: str
+    kind: Literal["unknown-node"]
+    why: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class ClassProbability:
     """A class and how probable it is."""
 
@@ -219,13 +228,14 @@ class Explanation(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class Predictions(Answer):
-    """Predictions in columns, one value for each of ``ids``."""
+    """Predictions in columns, one value for each of ``ids``; left_out: nodes that have none."""
 
     ids: tuple[str, ...]
     classes: tuple[ClassName, ...]
     probabilities: tuple[float, ...]
     unknown: tuple[bool, ...]
     unknown_score: tuple[float, ...]
+    left_out: tuple[LeftOut, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -344,10 +354,10 @@ class Changed(Answer):
 
     version: the one it wrote; that of the model if it changed nothing, because all of it was known or skipped.
     learned: new labels. confirmed: those that somebody else had given too. unchanged: those that were known. conflicts:
-    labels of nodes that have another one. accepted: predictions that are kept, with the errors expected among them.
-    reviewed: labels that were looked at and stay.
-    taken_back: labels removed. nodes, edges: how many are new; with a prefix, those that were there and were updated,
-    were skipped, or are the same. equals: the version that a rollback restored.
+    labels of nodes that have another one. left_out: nodes whose labels were skipped. accepted: predictions that are
+    kept, with the errors expected among them. reviewed: labels that were looked at and stay. taken_back: labels removed.
+    nodes, edges: how many are new; with a prefix, those that were there and were updated, were skipped, or are the same.
+    equals: the version that a rollback restored.
     """
 
     what: str
@@ -360,6 +370,7 @@ class Changed(Answer):
     accepted: int | None = None
     expected_errors: ExpectedErrors | None = None
     reviewed: int | None = None
+    left_out: tuple[LeftOut, ...] = ()
     taken_back: int | None = None
     nodes: int | None = None
     edges: int | None = None

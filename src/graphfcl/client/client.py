@@ -71,8 +71,10 @@ class Client:
     def explain_node(self, node: Id) -> answers.Explanation:
         return self._send(answers.Explanation, "GET", address("nodes", node, "explanation"))
 
-    def predict(self, ids: Sequence[Id]) -> answers.Predictions:
-        return self._send(answers.Predictions, "POST", "/v1/predictions", {"ids": list(ids)})
+    def predict(self, ids: Sequence[Id], *, on_unknown: str = "refuse") -> answers.Predictions:
+        """on_unknown: ``refuse`` all if a node is not in the graph, or ``skip`` it."""
+        body = {"ids": list(ids), "on_unknown": on_unknown}
+        return self._send(answers.Predictions, "POST", "/v1/predictions", body)
 
     def measure_spread(self, ids: Sequence[Id]) -> answers.Spread:
         return self._send(answers.Spread, "POST", "/v1/spread", {"ids": list(ids)})
@@ -103,14 +105,19 @@ class Client:
         *,
         by: str = "",
         on_conflict: str = "refuse",
+        on_unknown: str = "refuse",
         again: bool = False,
         new_classes: NewClasses = True,
         if_version: int | None = None,
         key: str | None = None,
     ) -> Changed:
-        """Learn labels: ``{"class name": [node ids]}``. on_conflict: ``refuse``, ``keep`` or ``replace``."""
+        """Learn labels: ``{"class name": [node ids]}``. on_conflict: ``refuse``, ``keep`` or ``replace``.
+
+        on_unknown: ``refuse`` all if a node is not in the graph, or ``skip`` its labels.
+        """
         labels = [{"id": node, "class": name} for name, nodes in supports.items() for node in nodes]
-        body = {"labels": labels, "by": by, "on_conflict": on_conflict, "again": again, "new_classes": new_classes}
+        body = {"labels": labels, "by": by, "on_conflict": on_conflict, "on_unknown": on_unknown}
+        body |= {"again": again, "new_classes": new_classes}
         return self._change(Changed, "POST", "/v1/labels", body, if_version=if_version, key=key)
 
     def unlearn(self, ids: Sequence[Id], *, if_version: int | None = None, key: str | None = None) -> Changed:

@@ -16,6 +16,7 @@ NewClasses = StrictBool | list[ClassName]
 By = Annotated[StrictStr, Field(max_length=200)]
 Remark = Annotated[StrictStr, Field(max_length=1_000)]
 OnConflict = Literal["refuse", "keep", "replace"]
+OnUnknown = Literal["refuse", "skip"]
 OnExisting = Literal["refuse", "skip", "update"]
 LARGEST = 1e15  # squares of larger numbers overflow 32-bit floats
 Finite = Annotated[float, Field(allow_inf_nan=False, ge=-LARGEST, le=LARGEST)]
@@ -44,6 +45,12 @@ class Ids(Body):
     ids: list[Id] = Field(min_length=1)
 
 
+class Batch(Ids):
+    """Some nodes. on_unknown: ``refuse`` all if one is not in the graph, or ``skip`` these."""
+
+    on_unknown: OnUnknown = "refuse"
+
+
 class Label(Body):
     """A node and its class. reason: why it was asked about. note: what the person says of it; both are kept with it."""
 
@@ -57,12 +64,13 @@ class Labels(Body):
     """Labels to learn. again: teach a retired, renamed or merged class as a new class of its own.
 
     new_classes: true: any class may be new whose name does not look like a known one. A list: only the classes in it,
-    whatever they look like. false: none.
+    whatever they look like. false: none. on_unknown: ``refuse`` all if a node is not in the graph, or ``skip`` it.
     """
 
     labels: list[Label] = Field(min_length=1)
     by: By = ""
     on_conflict: OnConflict = "refuse"
+    on_unknown: OnUnknown = "refuse"
     again: bool = False
     new_classes: NewClasses = True
 

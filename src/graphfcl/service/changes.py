@@ -147,7 +147,8 @@ def answer_to(entry: Entry, integers: bool) -> dict[str, Any]:
         values["retired"] = classes(entry["retired"])
     if what == "rollback" and entry.get("to") is not None:
         values["equals"] = entry["to"]
-    return values | ({"warning": entry["warning"]} if entry.get("warning") else {})
+    details = (entry.get("request") or {}).get("details") or {}
+    return values | ({"warning": entry["warning"]} if entry.get("warning") else {}) | details
 
 
 def gone_classes(changes: Sequence[Change]) -> dict[str, str]:

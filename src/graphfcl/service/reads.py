@@ -11,12 +11,21 @@ from graphfcl.active.registry import REGISTRY, find_strategy
 from graphfcl.errors import quoted
 from graphfcl.graph.ids import CLASS_NAME
 from graphfcl.service.background import Question
-from graphfcl.service.bodies import Ids
+from graphfcl.service.bodies import Batch, Ids
 from graphfcl.service.listed_labels import label_page
 from graphfcl.service.paging import lost_cursor, make_cursor, read_cursor
 from graphfcl.service.problems import Problem
 from graphfcl.service.queue import queue_cards, queue_order, queued_rows, simple_order
-from graphfcl.service.service import Service, answered, refuse_many, require_rows, sent_text
+from graphfcl.service.service import (
+    Service,
+    answered,
+    left_out_cards,
+    refuse_many,
+    require_rows,
+    sent_text,
+    unknown_places,
+    without,
+)
 from graphfcl.service.snapshots import Snapshot
 
 Limit = Annotated[int, Query(ge=1)]
@@ -129,12 +138,13 @@ def _node_routes(routes: APIRouter, service: Service) -> None:
         return answered(cards.explanation_card(snapshot, row), snapshot.version)
 
     @routes.post("/predictions", response_model=answers.Predictions)
-    def predict(body: Ids) -> Response:
+    def predict(body: Batch) -> Response:
         """The classes of many nodes, in columns."""
         refuse_many(len(body.ids), service.limits.ids, "ids")
         snapshot = service.writer.current
-        require_rows(snapshot, body.ids)
-        return answered(cards.prediction_columns(snapshot, body.ids), snapshot.version)
+        places = unknown_places(snapshot, body.ids, body.on_unknown)
+        columns = cards.prediction_columns(snapshot, without(body.ids, places))
+        return answered({**columns, "left_out": left_out_cards(body.ids, places)}, snapshot.version)
 
     @routes.post("/spread", response_model=answers.Spread)
     def measure_spread(body: Ids) -> Response:

@@ -5,9 +5,10 @@ import json
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import unquote_to_bytes
 
+import numpy as np
 from fastapi import Response
 
 from graphfcl.errors import quoted
@@ -18,6 +19,8 @@ from graphfcl.service.representation import tag_of
 from graphfcl.service.security import Limits, Rules
 from graphfcl.service.snapshots import Snapshot
 from graphfcl.service.writer import Apply, ChangeRequest, Writer
+
+Item = TypeVar("Item")
 
 
 @dataclass(eq=False)
@@ -42,9 +45,15 @@ class Service:
         more = f"Reads go on from version {version}, changes are refused."
         raise Problem(503, f"{warning} {more}", "damaged-folder", version=version, warning=warning)
 
-    async def change(self, request: ChangeRequest, apply: Apply) -> Response:
-        """Change the model and answer with the new version."""
-        return await self.run_change(lambda: self.writer.change(request, apply))
+    async def change(self, request: ChangeRequest, apply: Apply, ids: Sequence[Any] = ()) -> Response:
+        """Change the model and answer with the new version. ids: of the batch, of which some may be left out."""
+
+        def change() -> dict[str, Any]:
+            answer = self.writer.change(request, apply)
+            places = answer.get("left_out")  # no ids: the folder must not keep those of nodes that are not in it
+            return answer if places is None else {**answer, "left_out": left_out_cards(ids, places)}
+
+        return await self.run_change(change)
 
     async def run_change(self, change: Callable[[], dict[str, Any]]) -> Response:
         """Run a change in the one thread that writes; a limited number of others may wait for it."""
@@ -99,6 +108,26 @@ def require_rows(snapshot: Snapshot, nodes: Sequence[Any]) -> list[int]:
             version=snapshot.version,
         )
     return rows
+
+
+def unknown_places(snapshot: Snapshot, ids: Sequence[Any], on_unknown: str) -> list[int]:
+    """Places of a batch whose node is not in the graph; a problem if there may be none."""
+    if on_unknown == "refuse":
+        require_rows(snapshot, ids)
+        return []
+    return np.flatnonzero(snapshot.graph.rows_of_ids(ids) < 0).tolist()
+
+
+def without(items: Sequence[Item], places: Sequence[int]) -> list[Item]:
+    """A batch without some places."""
+    left_out = set(places)
+    return [item for place, item in enumerate(items) if place not in left_out]
+
+
+def left_out_cards(ids: Sequence[Any], places: Sequence[int]) -> list[dict[str, Any]]:
+    """The nodes at some places of a batch, each once, and why they were left out."""
+    nodes = dict.fromkeys(str(ids[place]) for place in places)
+    return [{"id": node, "kind": "unknown-node", "why": "the node is not in the graph"} for node in nodes]
 
 
 def refuse_many(count: int, limit: int, what: str) -> None:

@@ -29,7 +29,8 @@ CHECK_EVERY = 10.0  # seconds between two checks that all files of the version e
 
 log = logging.getLogger("graphfcl.service")
 
-Apply = Callable[[GraphClassifier, Snapshot], object]
+Details = dict[str, Any] | None  # what an answer to a change says besides, as JSON values
+Apply = Callable[[GraphClassifier, Snapshot], Details | GraphClassifier]
 
 
 @dataclass(frozen=True)
@@ -44,9 +45,10 @@ class ChangeRequest:
     version: int | None = None
     key: str | None = None
 
-    def as_json(self) -> dict[str, Any] | None:
-        """What the change stores of it."""
-        return None if self.key is None else {"key": self.key, "hash": self.fingerprint}
+    def as_json(self, details: Details = None) -> dict[str, Any] | None:
+        """What the change stores of it. details: of the answer, which is the same if the request is repeated."""
+        stored = {} if self.key is None else {"key": self.key, "hash": self.fingerprint}
+        return {**stored, **({"details": details} if details else {})} or None
 
 
 class Writer:
@@ -173,14 +175,16 @@ class Writer:
         def write(snapshot: Snapshot) -> GraphClassifier | dict[str, Any]:
             model = snapshot.model.snapshot()
             try:
-                apply(model, snapshot)
+                details = apply(model, snapshot)
             except InputError as error:
                 raise Problem(422, str(error)) from error
-            entries = model.history.unsaved()
+            details = details if isinstance(details, dict) else None
+            entries = model.history.unsaved() or [{"what": "learn"}]  # everything may have been left out
             if all(map(is_empty, entries)):
-                return answer_to({**entries[-1], "version": snapshot.version}, self._log.integers)
+                request_json = {"request": request.as_json(details)}
+                return answer_to({**entries[-1], "version": snapshot.version, **request_json}, self._log.integers)
             try:
-                model.write_version(self.versions, write_cache=False, request=request.as_json())
+                model.write_version(self.versions, write_cache=False, request=request.as_json(details))
             except NotKept as error:
                 raise Problem(422, str(error)) from error
             model.leave_history()

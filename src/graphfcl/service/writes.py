@@ -16,9 +16,9 @@ from graphfcl.production import GraphClassifier
 from graphfcl.production.labels.label_store import Statement, Support
 from graphfcl.service.changes import gone_classes
 from graphfcl.service.problems import Problem
-from graphfcl.service.service import Service, refuse_many, require_rows, sent_text
+from graphfcl.service.service import Service, refuse_many, require_rows, sent_text, unknown_places, without
 from graphfcl.service.snapshots import Snapshot
-from graphfcl.service.writer import ChangeRequest, stale
+from graphfcl.service.writer import ChangeRequest, Details, stale
 
 IfMatch = Annotated[str | None, Header(alias="If-Match", description='The version this is meant for: "7".')]
 Key = Annotated[str | None, Header(alias="Idempotency-Key", description="The same for the same request sent again.")]
@@ -68,20 +68,23 @@ def _label_routes(routes: APIRouter, service: Service) -> None:
     async def learn(change: Change, body: bodies.Labels) -> Response:
         """Learn labels of nodes; an unknown class name starts a new class."""
         refuse_many(len(body.labels), service.limits.labels, "labels")
-        names = [label.name for label in body.labels]
+        ids = [label.id for label in body.labels]
 
-        def apply(model: GraphClassifier, snapshot: Snapshot) -> None:
-            rows = require_rows(snapshot, [label.id for label in body.labels])
-            _refuse_names(snapshot, names, again=body.again)
+        def apply(model: GraphClassifier, snapshot: Snapshot) -> Details:
+            places = unknown_places(snapshot, ids, body.on_unknown)
+            labels = without(body.labels, places)
+            _refuse_names(snapshot, [label.name for label in labels], again=body.again)
             if body.on_conflict == "refuse":
-                _refuse_conflicts(snapshot, body.labels, rows)
+                _refuse_conflicts(snapshot, labels)
             supports = [
                 Support(label.id, str(label.name), f"label {place}", statement_of(body.by, label, f"label {place}"))
-                for place, label in enumerate(body.labels, 1)
+                for place, label in enumerate(labels, 1)
             ]
-            model.learn_listed(supports, on_conflict=body.on_conflict, new_classes=body.new_classes)
+            if supports:
+                model.learn_listed(supports, on_conflict=body.on_conflict, new_classes=body.new_classes)
+            return {"left_out": places} if body.on_unknown == "skip" else None
 
-        return await service.change(change, apply)
+        return await service.change(change, apply, ids)
 
     @routes.delete("/labels", response_model=Changed)
     async def unlearn(change: Change, body: bodies.Ids) -> Response:
@@ -158,9 +161,9 @@ def _refuse_dots(names: Sequence[str | int]) -> None:
             raise Problem(422, text)
 
 
-def _refuse_conflicts(snapshot: Snapshot, labels: Sequence[bodies.Label], rows: Sequence[int]) -> None:
+def _refuse_conflicts(snapshot: Snapshot, labels: Sequence[bodies.Label]) -> None:
     """Refuse labels of nodes that have another label."""
-    for label, row in zip(labels, rows, strict=True):
+    for label, row in zip(labels, require_rows(snapshot, [label.id for label in labels]), strict=True):
         current = snapshot.label_at(row)
         if current is not None and str(current) != (snapshot.model.label_store_.find(label.name) or str(label.name)):
             raise Problem(
