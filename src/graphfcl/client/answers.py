@@ -355,9 +355,9 @@ class Changed(Answer):
     version: the one it wrote; that of the model if it changed nothing, because all of it was known or skipped.
     learned: new labels. confirmed: those that somebody else had given too. unchanged: those that were known. conflicts:
     labels of nodes that have another one. left_out: nodes whose labels were skipped. accepted: predictions that are
-    kept, with the errors expected among them. reviewed: labels that were looked at and stay. taken_back: labels removed.
-    nodes, edges: how many are new; with a prefix, those that were there and were updated, were skipped, or are the same.
-    equals: the version that a rollback restored.
+    kept, with the errors expected among them. reviewed: labels that were looked at and stay. taken_back: labels
+    removed. nodes, edges: how many are new; with a prefix, those that were there and were updated, were skipped, or are
+    the same. equals: the version that a rollback restored.
     """
 
     what: str

@@ -116,8 +116,10 @@ class Client:
         on_unknown: ``refuse`` all if a node is not in the graph, or ``skip`` its labels.
         """
         labels = [{"id": node, "class": name} for name, nodes in supports.items() for node in nodes]
-        body = {"labels": labels, "by": by, "on_conflict": on_conflict, "on_unknown": on_unknown}
-        body |= {"again": again, "new_classes": new_classes}
+        body = {"labels": labels, "by": by, "on_conflict": on_conflict, "on_unknown": on_unknown} | {
+            "again": again,
+            "new_classes": new_classes,
+        }
         return self._change(Changed, "POST", "/v1/labels", body, if_version=if_version, key=key)
 
     def unlearn(self, ids: Sequence[Id], *, if_version: int | None = None, key: str | None = None) -> Changed:

@@ -197,7 +197,8 @@ def _neighbour_sentence(snapshot: Snapshot, row: int) -> str:
         return f"None of the {near.size:,} nodes next to it has a label."
     if labelled == 1:
         return f"Of the {near.size:,} nodes next to it 1 has a label, {_named_class(first)}."
-    return f"Of the {near.size:,} nodes next to it {labelled:,} have a label, most often {_named_class(first)} ({counts.max():,})."
+    most = f"{_named_class(first)} ({counts.max():,})"
+    return f"Of the {near.size:,} nodes next to it {labelled:,} have a label, most often {most}."
 
 
 def class_cards(snapshot: Snapshot) -> tuple[list[dict[str, Any]], str]:

@@ -79,8 +79,10 @@ def review_routes(service: Service) -> APIRouter:
 
 def _cards(snapshot: Snapshot, ids: list[str]) -> list[dict[str, Any]]:
     """The labels of some nodes, each once, in this order; nodes without a label are left out."""
-    rows = snapshot.graph.rows_of_ids(list(dict.fromkeys(ids))) if ids else []
-    return label_cards(snapshot, rows[(rows >= 0) & (snapshot.labels[rows] >= 0)]) if ids else []
+    if not ids:
+        return []
+    rows = snapshot.graph.rows_of_ids(list(dict.fromkeys(ids)))
+    return label_cards(snapshot, rows[(rows >= 0) & (snapshot.labels[rows] >= 0)])
 
 
 def _still(dispute: Any, card: dict[str, Any]) -> Any:
