@@ -11,7 +11,7 @@ from graphfcl.errors import InputError
 from graphfcl.production import GraphClassifier
 from graphfcl.production.answers.row_values import node_rows
 from graphfcl.production.changes.effects import later_names
-from graphfcl.production.labelling.map_layout import MapLayout, lay_out, mixed
+from graphfcl.production.labelling.map_layout import MapLayout, lay_out
 from graphfcl.production.labels.history import Entry
 from graphfcl.production.labels.label_store import LabelRole, LabelStore
 from graphfcl.service.snapshots import Snapshot
@@ -97,6 +97,14 @@ def answers(model: GraphClassifier, rows: np.ndarray) -> np.ndarray:
 def by_rank(numbers: np.ndarray) -> np.ndarray:
     """The numbers in an order that looks random and is the same for ever."""
     return numbers[np.argsort(mixed(numbers.astype(np.uint64)), kind="stable")]
+
+
+def mixed(values: np.ndarray) -> np.ndarray:
+    """uint64 numbers in place of others, spread evenly (the finaliser of SplitMix64)."""
+    values = (values + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
+    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return values ^ (values >> np.uint64(31))
 
 
 def drawn(numbers: np.ndarray, *first: np.ndarray) -> np.ndarray:

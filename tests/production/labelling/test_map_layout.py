@@ -3,7 +3,7 @@
 import numpy as np
 from scipy.spatial import cKDTree
 
-from graphfcl.production.labelling.map_layout import Links, MapLayout, Repulsion, lay_out, most_alike, row_digests
+from graphfcl.production.labelling.map_layout import Links, MapLayout, Repulsion, lay_out, most_alike
 
 CLASSES, NODES, WIDTH = 12, 900, 100
 
@@ -91,11 +91,20 @@ def test_the_most_alike_are_those_of_a_full_sort() -> None:
     np.testing.assert_array_equal(np.sort(most_alike(values, 7), axis=1), np.sort(expected, axis=1))
 
 
-def test_rows_have_one_digest_if_they_are_equal() -> None:
+def test_small_changes_move_nothing_until_they_add_up() -> None:
     vectors = table()[1]
-    digests = row_digests(np.concatenate([vectors, vectors[:5], vectors[:5][:, ::-1]]))
-    assert np.unique(digests).size == NODES + 5
-    np.testing.assert_array_equal(digests[NODES : NODES + 5], digests[:5])
+    first = laid_out(vectors)
+    random = np.random.default_rng(2)
+    drift = 0.05 * np.linalg.norm(vectors[0]) / WIDTH**0.5 * random.standard_normal((100, WIDTH)).astype(np.float32)
+    little, more = vectors.copy(), vectors.copy()
+    little[:100] += drift
+    more[:100] += 10 * drift
+    second = laid_out(little, first)
+    assert moved(first, second).max() == 0
+    third = laid_out(more, second)
+    assert (moved(second, third)[:100] > 0).all()
+    assert moved(second, third)[100:].max() == 0
+    np.testing.assert_array_equal(second.sketches, first.sketches)
 
 
 def test_small_and_degenerate_graphs_have_positions() -> None:

@@ -28,7 +28,9 @@ ROUNDED = 16  # which has a multiple of so many
 BLOCK = 1_024  # nodes that are compared with all others at once
 BETWEEN = 3  # neighbours that a new node is put between
 SAMPLE = 4_000  # rows that choose the components
-KEPT = 0.5  # share of nodes with an unchanged vector from which on these do not move
+SKETCH = 16  # numbers that stand for a vector when it is compared with that of another version
+SAME = 0.1  # distance of two vectors of unit length below which they count as the same
+KEPT = 0.5  # share of nodes with the same vector from which on these do not move
 
 
 Vectors = Callable[[np.ndarray], np.ndarray]  # (k,) places → (k, d) float32
@@ -38,21 +40,22 @@ Vectors = Callable[[np.ndarray], np.ndarray]  # (k,) places → (k, d) float32
 class MapLayout:
     """Where nodes lie.
 
-    numbers: (m,) of the nodes, ascending. digests: (m,) of their vectors. positions: (m, 2) from 0 to 1. extent: how
+    numbers: (m,) of the nodes, ascending. sketches: (m, 16) of the vectors by which they
+    were put there. positions: (m, 2) from 0 to 1. extent: how
     much is 1, in units of the kernel.
     """
 
     numbers: np.ndarray
-    digests: np.ndarray
+    sketches: np.ndarray
     positions: np.ndarray
     extent: float
 
     @classmethod
-    def framed(cls, numbers: np.ndarray, digests: np.ndarray, positions: np.ndarray) -> "MapLayout":
+    def framed(cls, numbers: np.ndarray, sketches: np.ndarray, positions: np.ndarray) -> "MapLayout":
         """With the centre of all positions in the middle. positions: in units of the kernel."""
         low, high = positions.min(axis=0), positions.max(axis=0)
         extent = max(float((high - low).max()), 1e-9)
-        return cls(numbers, digests, (positions - (low + high) / 2) / extent + 0.5, extent)
+        return cls(numbers, sketches, (positions - (low + high) / 2) / extent + 0.5, extent)
 
     def places_of(self, numbers: np.ndarray) -> np.ndarray:
         """(k,) the place of each node number; −1 for others."""
@@ -65,47 +68,40 @@ class MapLayout:
 def lay_out(numbers: np.ndarray, vectors: Vectors, before: MapLayout | None = None) -> MapLayout:
     """Positions of nodes, aligned with those that they had before.
 
-    A node whose vector is unchanged stays exactly where it was; any other is put between its nearest neighbours that
-    stay. If fewer than half of the nodes stay, all positions are optimised again, starting from the old ones.
+    A node whose vector is about the one by which it was put there stays exactly where it was; any other is put between
+    its nearest neighbours that stay. If fewer than half of the nodes stay, all positions are optimised again, starting
+    from the old ones.
 
     numbers: (m,) ascending. vectors: what nodes are compared by, for places in ``numbers``.
     """
     if numbers.size == 0:
-        return MapLayout(numbers, np.zeros(0, dtype=np.uint64), np.zeros((0, 2)), 1.0)
-    digests = np.concatenate([row_digests(vectors(block)) for block in _blocks(numbers.size)])
+        return MapLayout(numbers, np.zeros((0, SKETCH), dtype=np.float32), np.zeros((0, 2)), 1.0)
+    sketches = np.concatenate([sketches_of(vectors(block)) for block in _blocks(numbers.size)])
     places = np.full(numbers.size, -1) if before is None else before.places_of(numbers)
     there = places >= 0
     if before is None or not there.any():
         values = compressed(vectors, numbers.size)
-        return MapLayout.framed(numbers, digests, optimised(values, spread_start(values), early=True))
-    stays = there & (before.digests[places] == digests)
+        return MapLayout.framed(numbers, sketches, optimised(values, spread_start(values), early=True))
+    old = before.sketches[places]
+    stays = there & (np.linalg.norm(sketches - old, axis=1) < SAME)
     positions = before.positions[places]
     if not stays.all():
         values, enough = compressed(vectors, numbers.size), stays.mean() >= KEPT
         known = stays if enough else there
         positions = between_neighbours(values, known, positions)
         if not enough:
-            return MapLayout.framed(numbers, digests, optimised(values, positions * before.extent, early=False))
-    return MapLayout(numbers, digests, positions, before.extent)
+            return MapLayout.framed(numbers, sketches, optimised(values, positions * before.extent, early=False))
+    return MapLayout(numbers, np.where(stays[:, None], old, sketches), positions, before.extent)
 
 
 def _blocks(count: int) -> list[np.ndarray]:
     return np.split(np.arange(count), range(BLOCK, count, BLOCK))
 
 
-def row_digests(vectors: np.ndarray) -> np.ndarray:
-    """(m,) uint64: equal for equal rows, and hardly ever for others."""
-    bits = np.ascontiguousarray(vectors, dtype=np.float32).view(np.uint32).astype(np.uint64)
-    keys = mixed(np.arange(bits.shape[1], dtype=np.uint64)) | np.uint64(1)
-    return mixed((bits * keys).sum(axis=1, dtype=np.uint64))
-
-
-def mixed(values: np.ndarray) -> np.ndarray:
-    """uint64 numbers in place of others, spread evenly (the finaliser of SplitMix64)."""
-    values = (values + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
-    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return values ^ (values >> np.uint64(31))
+def sketches_of(vectors: np.ndarray) -> np.ndarray:
+    """(k, 16) projections of the rows, of unit length, onto fixed directions: distances hardly change."""
+    directions = np.random.default_rng(0).standard_normal((vectors.shape[1], SKETCH), dtype=np.float32)
+    return unit_rows(vectors) @ (directions / np.float32(SKETCH**0.5))
 
 
 def compressed(vectors: Vectors, count: int) -> np.ndarray:
