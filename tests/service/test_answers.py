@@ -17,7 +17,7 @@ from tests.service.conftest import HOSTILE
 from tests.service.schemas import faults
 from tests.service.servers import Client, free_port
 
-VERBS = ("accept", "add", "describe", "explain", "get", "infer", "learn", "list", "measure", "merge", "name", "predict",
+VERBS = ("accept", "add", "claim", "describe", "explain", "export", "get", "infer", "learn", "list", "measure", "merge", "name", "predict",
          "rename", "retire", "review", "roll", "unlearn")  # fmt: skip
 
 
@@ -97,6 +97,12 @@ def test_real_answers_are_as_described(server: Client, description: Any, free: l
         assert time.monotonic() < until
         time.sleep(0.05)
     check("list_label_issues")
+    while check("get_map").json["status"] == "computing":
+        assert time.monotonic() < until
+        time.sleep(0.05)
+    check("claim_nodes", {"holder": "a tab", "ids": left[3:5]})
+    check("export_labels")
+    check("export_history")
     check("review_labels", {"ids": left[1:2]})
     check("list_moved_nodes", version=version, number=1)
     members = check("list_members", name="class-00").json

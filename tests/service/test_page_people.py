@@ -46,8 +46,8 @@ def test_a_name_is_asked_once_and_kept_with_reason_and_note(page: Page) -> None:
     page.press("eve", ENTER)
     page.says("The model learned in")
     (said,) = page.served.ask("GET", f"/v1/nodes/{node}")["statements"]
-    assert (said["by"], said["note"]) == ("eve", "seen in the shop")
-    assert said["reason"] in ("Looks unknown", "In doubt", "Looks known")
+    assert (said["by"], said["kept"]["note"]) == ("eve", "seen in the shop")
+    assert said["kept"]["reason"] in ("Looks unknown", "In doubt", "Looks known")
     assert said["when"]
     assert focus(page) == "question"
     page.press("2")

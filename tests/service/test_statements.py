@@ -14,11 +14,9 @@ def test_a_label_says_who_gave_it_when_and_why(server: Client, free: list[str]) 
     before = datetime.datetime.now(datetime.UTC).replace(microsecond=0)
     assert server.send("POST", "/v1/labels", {"labels": labels, "by": "ann"}).status == 200
     (said,) = server.node(first).json["statements"]
-    assert (said["by"], said["reason"], said["note"]) == ("ann", "Looks unknown", "seen twice")
+    assert (said["by"], said["kept"]) == ("ann", {"reason": "Looks unknown", "note": "seen twice"})
     assert before <= datetime.datetime.fromisoformat(said["when"]) <= datetime.datetime.now(datetime.UTC)
-    assert [(each["by"], each["reason"], each["note"]) for each in server.node(second).json["statements"]] == [
-        ("ann", "", "")
-    ]
+    assert [(each["by"], each["kept"]) for each in server.node(second).json["statements"]] == [("ann", {})]
     assert server.node(third).json["statements"] == []
     assert server.teach("class-00", [first], by="bob").status == 200
     assert [each["by"] for each in server.node(first).json["statements"]] == ["ann", "bob"]
@@ -42,7 +40,7 @@ def test_the_ticked_members_of_a_group_are_taught_and_no_other(server: Client) -
     assert server.send("POST", "/v1/groups/1/name", {**body, "nodes": ticked}).json["learned"] == 4
     assert [server.node(node).json["label"] for node in group["nodes"][:5]] == [None, *["wheels"] * 4]
     (said,) = server.node(ticked[0]).json["statements"]
-    assert (said["by"], said["reason"]) == (
+    assert (said["by"], said["kept"]["reason"]) == (
         "ann",
         f"member of a group of {group['size']} similar nodes, estimated purity {100 * group['estimated_purity']:.0f} %",
     )

@@ -146,6 +146,17 @@ class Versions(Answer):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Statement:
+    """Who gave a label and when; empty where that is unknown. kept: what else came with
+    it, such as a reason, a note, or further columns of a table.
+    """
+
+    by: str
+    when: str
+    kept: dict[str, str]
+
+
+@dataclass(frozen=True, kw_only=True)
 class ListedNode:
     """A node and its label."""
 
@@ -171,8 +182,9 @@ class Feature:
 
 @dataclass(frozen=True, kw_only=True)
 class Node(ListedNode, Answer):
-    """A node: its label, its most likely classes, whether it looks like none of them, and its largest features."""
+    """A node: its label and who gave it, its likeliest classes, whether it looks like none, its largest features."""
 
+    statements: tuple[Statement, ...]
     classes: tuple[ClassProbability, ...]
     unknown: bool
     unknown_score: float
@@ -193,10 +205,14 @@ class Neighbour(ListedNode):
 
 @dataclass(frozen=True, kw_only=True)
 class Neighbours(Answer):
-    """Nodes around a node, which comes first. edges: pairs of places in ``nodes``, each once."""
+    """Nodes around a node, which comes first. edges: pairs of places in ``nodes``, each once.
+
+    total: nodes within two hops; None if a node has too many neighbours to count them.
+    """
 
     nodes: tuple[Neighbour, ...]
     edges: tuple[tuple[int, int], ...]
+    total: int | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -247,16 +263,34 @@ class Spread(Answer):
     say: str
 
 
-# Labels, and what to label next
-
-
 @dataclass(frozen=True, kw_only=True)
-class Statement:
-    """Who gave a label and when; empty where that is unknown. kept: further columns of the table it came from."""
+class Map(Answer):
+    """Nodes in two dimensions, in columns: entries at one place are of one node.
 
-    by: str
-    when: str
-    kept: dict[str, str]
+    status: ``computing`` while the positions of this version are not ready. Then the nodes are those of
+    ``layout_version``, none if that is None; classes, doubts and flags are always of ``version``.
+    shown, total: how many nodes are listed, and how many the graph has. changed_since: the version with which answers
+    are compared; None if there is none or its answers are gone.
+    x, y: from 0 to 10,000. class_places: the place in ``classes`` of a node's label, without a label of its likeliest
+    class. doubts: 100 · (1 − p_1 + p_2) of its two likeliest classes. flags: the sum of 1 if it has no label and looks
+    unknown, 2 if its answer changed, 4 if it has a label.
+    """
+
+    status: Status
+    layout_version: int | None
+    shown: int
+    total: int
+    changed_since: int | None
+    classes: tuple[ClassName, ...]
+    ids: tuple[str, ...]
+    x: tuple[int, ...]
+    y: tuple[int, ...]
+    class_places: tuple[int, ...]
+    doubts: tuple[int, ...]
+    flags: tuple[int, ...]
+
+
+# Labels, and what to label next
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -343,6 +377,15 @@ class Queue(Answer):
     order_version: int | None
     unlabelled: int
     nodes: tuple[QueuedNode, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Claimed(Answer):
+    """Leases of nodes. held: those that the holder has now, for so many ``seconds``. taken: those that others have."""
+
+    held: tuple[str, ...]
+    taken: tuple[str, ...]
+    seconds: float
 
 
 # Changes

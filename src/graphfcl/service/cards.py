@@ -43,14 +43,10 @@ def node_card(snapshot: Snapshot, row: int) -> dict[str, Any]:
     }
 
 
-def statement_cards(snapshot: Snapshot, row: int) -> list[dict[str, str]]:
-    """Who gave the label of a node, when, why it was asked about, and what was noted; the first one first."""
+def statement_cards(snapshot: Snapshot, row: int) -> list[dict[str, Any]]:
+    """Who gave the label of a node, when, and what is kept with it; the first one first."""
     number = int(snapshot.graph.numbers_at(np.array([row]))[0])
-    return [
-        {"by": each.by, "when": each.when, "reason": kept.get("reason", ""), "note": kept.get("note", "")}
-        for each in snapshot.model.label_store_.statements.get(number, ())
-        for kept in [dict(each.kept)]
-    ]
+    return [each.as_json() for each in snapshot.model.label_store_.statements.get(number, ())]
 
 
 def likeliest(classes: Sequence[ClassLabel], probabilities: np.ndarray) -> list[dict[str, Any]]:

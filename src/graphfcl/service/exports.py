@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from fastapi import APIRouter, Response
+from fastapi.responses import PlainTextResponse
 
 from graphfcl.service.changes import Change
 from graphfcl.service.service import Service
@@ -19,13 +20,13 @@ def export_routes(service: Service) -> APIRouter:
     """Routes that send tables."""
     routes = APIRouter(prefix="/v1/export", tags=["ask"])
 
-    @routes.get("/labels.csv", response_class=Response)
+    @routes.get("/labels.csv", response_class=PlainTextResponse)
     def export_labels() -> Response:
         """All labels: class, part (train, validation, support), who gave each, when, why, and the note."""
         snapshot = service.writer.current
         return _sent(snapshot, "labels", *label_rows(snapshot))
 
-    @routes.get("/history.csv", response_class=Response)
+    @routes.get("/history.csv", response_class=PlainTextResponse)
     def export_history() -> Response:
         """All versions, oldest first: when, what changed, by whom."""
         snapshot = service.writer.current

@@ -9,8 +9,9 @@ from collections.abc import Callable, Sequence
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Response
-from pydantic import BaseModel, Field, StrictStr
+from pydantic import Field, StrictStr
 
+from graphfcl.client.answers import Claimed
 from graphfcl.service.bodies import Body, Id
 from graphfcl.service.service import Service, answered
 
@@ -23,15 +24,6 @@ class Claim(Body):
 
     holder: Annotated[StrictStr, Field(min_length=1, max_length=100)]
     ids: list[Id] = Field(max_length=MOST)
-
-
-class ClaimAnswer(BaseModel):
-    """held: those that the holder has now, for so many ``seconds``. taken: those that another one has."""
-
-    version: int
-    held: list[str]
-    taken: list[str]
-    seconds: float
 
 
 class Leases:
@@ -60,7 +52,7 @@ def lease_routes(service: Service) -> APIRouter:
     """The route that leases nodes of the queue."""
     routes, leases = APIRouter(prefix="/v1", tags=["change"]), Leases()
 
-    @routes.post("/queue/leases", response_model=ClaimAnswer)
+    @routes.post("/queue/leases", response_model=Claimed)
     async def claim_nodes(body: Claim) -> Response:
         """Say which nodes of the queue are about to be shown, and learn which of them others are labelling."""
         answer = leases.claim(body.holder, [str(node) for node in body.ids])

@@ -18,7 +18,7 @@ export function labelRow(label, show, more = []) {
     "li",
     { "data-node": id },
     nodeButton(id, show),
-    element("span", { class: "hint" }, ROLES[role] ?? role, statements.map((each) => ` · ${statementText({ ...each, ...each.kept })}`)),
+    element("span", { class: "hint" }, ROLES[role] ?? role, statements.map((each) => ` · ${statementText(each)}`)),
     element("span", { class: "row-actions" }, more, changeButton(label), removeButton(label)),
   );
 }

@@ -7,7 +7,7 @@ export function timeText(when) {
 }
 
 /** "ann, 19/11/2026, 10:02:11: looks unknown. “Seen twice.”" */
-export function statementText({ by, when, reason, note }) {
+export function statementText({ by, when, kept: { reason, note } }) {
   const who = [by || "without a name", when && timeText(when)].filter(Boolean).join(", ");
   return `${who}${reason ? `: ${reason}` : ""}${note ? `. “${note}”` : ""}`;
 }
