@@ -17,8 +17,10 @@ from tests.service.conftest import HOSTILE
 from tests.service.schemas import faults
 from tests.service.servers import Client, free_port
 
-VERBS = ("accept", "add", "claim", "describe", "explain", "export", "get", "infer", "learn", "list", "measure", "merge", "name", "predict",
-         "rename", "retire", "review", "roll", "unlearn")  # fmt: skip
+VERBS = (
+    "accept", "add", "claim", "describe", "explain", "export", "get", "import", "infer", "learn", "list", "measure",
+    "merge", "name", "predict", "rename", "retire", "review", "roll", "unlearn",
+)  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -112,6 +114,8 @@ def test_real_answers_are_as_described(server: Client, description: Any, free: l
         name="class-00",
     )
     check("list_labels", None, "?class=new")
+    tasks = check("export_label_studio", None, "?nodes=labelled&limit=3").json["tasks"]
+    check("import_label_studio", {"tasks": tasks})
     check("add_nodes", {"ids": ["fresh"], "features": [{"feature_0": 1.0}]})
     check("add_edges", {"sources": ["fresh"], "targets": ["n20"]})
     check("rename_class", {"name": "newer"}, name="new")

@@ -97,6 +97,13 @@ class Client:
     def list_queue(self, limit: int = 20, offset: int = 0) -> answers.Queue:
         return self._send(answers.Queue, "GET", "/v1/queue", query={"limit": limit, "offset": offset})
 
+    def export_label_studio(
+        self, nodes: str = "unlabelled", limit: int = 100, cursor: str | None = None
+    ) -> answers.LabelStudioTasks:
+        """Nodes as tasks: ``unlabelled`` ones, ``labelled`` ones or ``all``."""
+        query = {"nodes": nodes, "limit": limit, "cursor": cursor}
+        return self._send(answers.LabelStudioTasks, "GET", "/v1/export/label-studio", query=query)
+
     # Changes
 
     def learn(
@@ -116,11 +123,26 @@ class Client:
         on_unknown: ``refuse`` all if a node is not in the graph, or ``skip`` its labels.
         """
         labels = [{"id": node, "class": name} for name, nodes in supports.items() for node in nodes]
-        body = {"labels": labels, "by": by, "on_conflict": on_conflict, "on_unknown": on_unknown} | {
-            "again": again,
-            "new_classes": new_classes,
-        }
+        body: dict[str, Any] = {"labels": labels, "by": by, "on_conflict": on_conflict, "on_unknown": on_unknown}
+        body |= {"again": again, "new_classes": new_classes}
         return self._change(Changed, "POST", "/v1/labels", body, if_version=if_version, key=key)
+
+    def import_label_studio(
+        self,
+        tasks: Sequence[Mapping[str, Any]],
+        *,
+        by: str = "",
+        on_conflict: str = "refuse",
+        on_unknown: str = "refuse",
+        again: bool = False,
+        new_classes: NewClasses = True,
+        if_version: int | None = None,
+        key: str | None = None,
+    ) -> Changed:
+        """Learn from the completed tasks of a JSON export of Label Studio. by: who labelled, by default as it says."""
+        body: dict[str, Any] = {"tasks": list(tasks), "by": by, "on_conflict": on_conflict, "on_unknown": on_unknown}
+        body |= {"again": again, "new_classes": new_classes}
+        return self._change(Changed, "POST", "/v1/import/label-studio", body, if_version=if_version, key=key)
 
     def unlearn(self, ids: Sequence[Id], *, if_version: int | None = None, key: str | None = None) -> Changed:
         """Remove the labels of some nodes."""

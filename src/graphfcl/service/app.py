@@ -19,6 +19,7 @@ from graphfcl.service.background import Background
 from graphfcl.service.effect_routes import effect_routes
 from graphfcl.service.exports import export_routes
 from graphfcl.service.kserve import kserve_routes
+from graphfcl.service.label_studio import label_studio_routes
 from graphfcl.service.leases import lease_routes
 from graphfcl.service.map_routes import map_routes
 from graphfcl.service.members import accept_routes, member_routes
@@ -35,6 +36,8 @@ from graphfcl.service.writes import write_routes
 from graphfcl.version import __version__
 
 TOKEN = Depends(HTTPBearer(scheme_name="token", auto_error=False))  # for the description alone: the guard checks it
+READING = (read_routes, effect_routes, member_routes, review_routes, map_routes, export_routes, label_studio_routes)
+CHANGING = (write_routes, accept_routes, keep_routes, lease_routes)
 STATIC = Path(__file__).parent / "static"
 MEDIA_TYPES = {
     ".html": "text/html; charset=utf-8",
@@ -106,9 +109,9 @@ def make_app(
     )
     answer_with_problems(app)
     reading, strict = [TOKEN] if token_for_reads else [], Depends(refuse_unknown_parameters)
-    for routes in (read_routes, effect_routes, member_routes, review_routes, export_routes, map_routes):
+    for routes in READING:
         app.include_router(routes(service), dependencies=[*reading, strict])
-    for routes in (write_routes, accept_routes, keep_routes, lease_routes):
+    for routes in CHANGING:
         app.include_router(routes(service), dependencies=[TOKEN, strict])
     app.include_router(kserve_routes(service, Path(folder).resolve().name), dependencies=[*reading, strict])
     _health_routes(app, service, reading)

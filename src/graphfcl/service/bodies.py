@@ -2,12 +2,12 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, StrictStr, model_validator
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, StrictStr, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
 
-from graphfcl.errors import did_you_mean, quoted
+from graphfcl.errors import did_you_mean, quoted, shown
 from graphfcl.graph.ids import CLASS_NAME, NODE_ID
-from graphfcl.service.problems import UNKNOWN_FIELD
+from graphfcl.service.problems import UNKNOWN_FIELD, Problem
 
 Whole = Annotated[StrictInt, Field(ge=-(2**63), lt=2**63)]
 Id = Annotated[StrictStr, Field(max_length=NODE_ID.longest)] | Whole
@@ -60,19 +60,32 @@ class Label(Body):
     note: Remark = ""
 
 
-class Labels(Body):
-    """Labels to learn. again: teach a retired, renamed or merged class as a new class of its own.
+class Teaching(Body):
+    """How to learn. again: teach a retired, renamed or merged class as a new class of its own.
 
     new_classes: true: any class may be new whose name does not look like a known one. A list: only the classes in it,
     whatever they look like. false: none. on_unknown: ``refuse`` all if a node is not in the graph, or ``skip`` it.
     """
 
-    labels: list[Label] = Field(min_length=1)
     by: By = ""
     on_conflict: OnConflict = "refuse"
     on_unknown: OnUnknown = "refuse"
     again: bool = False
     new_classes: NewClasses = True
+
+
+class Labels(Teaching):
+    """Labels to learn."""
+
+    labels: list[Label] = Field(min_length=1)
+
+
+def label_of(node: Any, name: Any, place: str) -> Label:
+    """A label from values that were read elsewhere. place: for the message if they cannot be used."""
+    try:
+        return Label.model_validate({"id": node, "class": name})
+    except ValidationError as error:
+        raise Problem(422, f"{place} is {shown(node)}, with the class {shown(name)}: give the id of a node.") from error
 
 
 class NewName(Body):

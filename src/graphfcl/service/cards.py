@@ -39,7 +39,7 @@ def node_card(snapshot: Snapshot, row: int) -> dict[str, Any]:
         "unknown": bool(predicted.unknown[0]),
         "unknown_score": float(predicted.unknown_scores[0]),
         "degree": int(snapshot.graph.visible.neighbours_at(rows).nnz),
-        "features": _features(snapshot, row),
+        "features": features_of(snapshot, row),
     }
 
 
@@ -55,7 +55,7 @@ def likeliest(classes: Sequence[ClassLabel], probabilities: np.ndarray) -> list[
     return [{"name": classes[place], "probability": float(probabilities[place])} for place in order.tolist()]
 
 
-def _features(snapshot: Snapshot, row: int) -> list[dict[str, Any]]:
+def features_of(snapshot: Snapshot, row: int) -> list[dict[str, Any]]:
     """The largest features of a node, as the learner sees them."""
     features = snapshot.graph.visible.features_at(np.array([row]))
     if isinstance(features, np.ndarray):

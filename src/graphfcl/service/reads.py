@@ -102,18 +102,7 @@ def _node_routes(routes: APIRouter, service: Service) -> None:
         """Nodes whose id equals, starts with or contains a text; all nodes without one."""
         refuse_many(limit, service.limits.nodes, "nodes")
         snapshot = service.writer.current
-        search, after = snapshot.search, None
-        if cursor is not None:
-            place, node = read_cursor(cursor, int, str)
-            after = search.place_of(node, place)
-            if after < 0:
-                raise lost_cursor()
-        places = search.search(q, limit + 1, after)
-        more, places = len(places) > limit, places[:limit]
-        rows = snapshot.graph.rows_of_ids(search.ids[places]).tolist()
-        listed = [cards.short_card(snapshot, row) for row in rows]
-        next_cursor = make_cursor(places[-1], listed[-1]["id"]) if more else None
-        return answered({"nodes": listed, "next_cursor": next_cursor}, snapshot.version)
+        return answered(_node_page(snapshot, q, limit, cursor), snapshot.version)
 
     @routes.get("/nodes/{node}", response_model=answers.Node)
     async def get_node(node: str) -> Response:
@@ -155,6 +144,22 @@ def _node_routes(routes: APIRouter, service: Service) -> None:
         spread = snapshot.model.spread(body.ids)
         values = {"spread": float(spread.value), "alike": bool(spread.alike), "say": str(spread.say)}
         return answered(values, snapshot.version)
+
+
+def _node_page(snapshot: Snapshot, q: str, limit: int, cursor: str | None) -> dict[str, Any]:
+    """Nodes whose id holds a text, from a cursor on."""
+    search, after = snapshot.search, None
+    if cursor is not None:
+        place, node = read_cursor(cursor, int, str)
+        after = search.place_of(node, place)
+        if after < 0:
+            raise lost_cursor()
+    places = search.search(q, limit + 1, after)
+    more, places = len(places) > limit, places[:limit]
+    rows = snapshot.graph.rows_of_ids(search.ids[places]).tolist()
+    listed = [cards.short_card(snapshot, row) for row in rows]
+    next_cursor = make_cursor(places[-1], listed[-1]["id"]) if more else None
+    return {"nodes": listed, "next_cursor": next_cursor}
 
 
 def _label_routes(routes: APIRouter, service: Service) -> None:

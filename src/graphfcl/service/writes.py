@@ -15,6 +15,7 @@ from graphfcl.graph.ids import normal
 from graphfcl.production import GraphClassifier
 from graphfcl.production.labels.label_store import Statement, Support
 from graphfcl.service.changes import gone_classes
+from graphfcl.service.label_studio import TasksToLearn, read_tasks
 from graphfcl.service.problems import Problem
 from graphfcl.service.service import Service, refuse_many, require_rows, sent_text, unknown_places, without
 from graphfcl.service.snapshots import Snapshot
@@ -67,24 +68,13 @@ def _label_routes(routes: APIRouter, service: Service) -> None:
     @routes.post("/labels", response_model=Changed)
     async def learn(change: Change, body: bodies.Labels) -> Response:
         """Learn labels of nodes; an unknown class name starts a new class."""
-        refuse_many(len(body.labels), service.limits.labels, "labels")
-        ids = [label.id for label in body.labels]
+        statements = [statement_of(body.by, label, f"label {place}") for place, label in enumerate(body.labels, 1)]
+        return await _learn_all(service, change, body, body.labels, statements)
 
-        def apply(model: GraphClassifier, snapshot: Snapshot) -> Details:
-            places = unknown_places(snapshot, ids, body.on_unknown)
-            labels = without(body.labels, places)
-            _refuse_names(snapshot, [label.name for label in labels], again=body.again)
-            if body.on_conflict == "refuse":
-                _refuse_conflicts(snapshot, labels)
-            supports = [
-                Support(label.id, str(label.name), f"label {place}", statement_of(body.by, label, f"label {place}"))
-                for place, label in enumerate(labels, 1)
-            ]
-            if supports:
-                model.learn_listed(supports, on_conflict=body.on_conflict, new_classes=body.new_classes)
-            return {"left_out": places} if body.on_unknown == "skip" else None
-
-        return await service.change(change, apply, ids)
+    @routes.post("/import/label-studio", response_model=Changed)
+    async def import_label_studio(change: Change, body: TasksToLearn) -> Response:
+        """Learn the labels of completed tasks of Label Studio."""
+        return await _learn_all(service, change, body, *read_tasks(body))
 
     @routes.delete("/labels", response_model=Changed)
     async def unlearn(change: Change, body: bodies.Ids) -> Response:
@@ -125,6 +115,34 @@ def statement_of(by: str, label: bodies.Label, place: str) -> Statement:
 def now() -> str:
     """The time in UTC, to the second."""
     return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+
+
+async def _learn_all(
+    service: Service,
+    change: ChangeRequest,
+    body: bodies.Teaching,
+    labels: list[bodies.Label],
+    statements: list[Statement],
+) -> Response:
+    """Learn labels. body: how. statements: who gave each."""
+    refuse_many(len(labels), service.limits.labels, "labels")
+    ids = [label.id for label in labels]
+
+    def apply(model: GraphClassifier, snapshot: Snapshot) -> Details:
+        places = unknown_places(snapshot, ids, body.on_unknown)
+        known = without(list(zip(labels, statements, strict=True)), places)
+        _refuse_names(snapshot, [label.name for label, _ in known], again=body.again)
+        if body.on_conflict == "refuse":
+            _refuse_conflicts(snapshot, [label for label, _ in known])
+        supports = [
+            Support(label.id, str(label.name), f"label {place}", statement)
+            for place, (label, statement) in enumerate(known, 1)
+        ]
+        if supports:
+            model.learn_listed(supports, on_conflict=body.on_conflict, new_classes=body.new_classes)
+        return {"left_out": places} if body.on_unknown == "skip" else None
+
+    return await service.change(change, apply, ids)
 
 
 def _refuse_names(snapshot: Snapshot, names: Sequence[str | int], *, again: bool) -> None:

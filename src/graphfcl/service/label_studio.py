@@ -1,0 +1,168 @@
+"""Tasks of Label Studio: nodes as JSON tasks with predictions, and completed tasks as labels.
+
+A task has ``data`` (the id of the node and a text to show), ``predictions`` and ``annotations``; a class is the choice
+of the tag ``class`` in the labelling configuration.
+"""
+
+from typing import Annotated, Any, Literal
+from xml.sax.saxutils import quoteattr
+
+import numpy as np
+from fastapi import APIRouter, Query, Response
+from pydantic import BaseModel, Field, StrictStr
+
+import graphfcl.client.answers as answers
+import graphfcl.service.bodies as bodies
+from graphfcl.errors import quoted
+from graphfcl.production.labels.label_store import Statement
+from graphfcl.service.cards import features_of
+from graphfcl.service.listed_labels import label_cards
+from graphfcl.service.paging import lost_cursor, make_cursor, read_cursor
+from graphfcl.service.problems import Problem
+from graphfcl.service.service import Service, answered, refuse_many
+from graphfcl.service.snapshots import Snapshot
+
+TAG, SHOWN, NODE = "class", "text", "node"  # names in the labelling configuration and in ``data``
+Which = Literal["unlabelled", "labelled", "all"]
+
+
+# Out
+
+
+def label_studio_routes(service: Service) -> APIRouter:
+    """The route that exports tasks."""
+    routes = APIRouter(prefix="/v1/export", tags=["ask"])
+
+    @routes.get("/label-studio", response_model=answers.LabelStudioTasks)
+    def export_label_studio(
+        nodes: Which = "unlabelled", limit: Annotated[int, Query(ge=1)] = 100, cursor: str | None = None
+    ) -> Response:
+        """Nodes as tasks of Label Studio, with predictions, and the labels as annotations."""
+        refuse_many(limit, service.limits.nodes, "nodes")
+        snapshot = service.writer.current
+        return answered(task_page(snapshot, nodes, limit, cursor), snapshot.version)
+
+    return routes
+
+
+def task_page(snapshot: Snapshot, which: Which, limit: int, cursor: str | None) -> dict[str, Any]:
+    """Tasks in the order of the rows of their nodes, and the labelling configuration of their project."""
+    wanted = {"all": snapshot.labels >= -1, "labelled": snapshot.labels >= 0, "unlabelled": snapshot.labels == -1}
+    rows = np.flatnonzero(wanted[which])
+    if cursor is not None:
+        (last,) = snapshot.graph.rows_of_ids(read_cursor(cursor, str)).tolist()
+        if last < 0:
+            raise lost_cursor()
+        rows = rows[np.searchsorted(rows, last, side="right") :]
+    tasks = _tasks(snapshot, rows[:limit])
+    more = rows.size > limit
+    next_cursor = make_cursor(tasks[-1]["data"][NODE]) if more else None
+    return {"config": _config(snapshot), "tasks": tasks, "next_cursor": next_cursor}
+
+
+def _tasks(snapshot: Snapshot, rows: np.ndarray) -> list[dict[str, Any]]:
+    if not rows.size:
+        return []
+    probabilities = snapshot.predictions(rows).probabilities
+    labelled = {card["id"]: card for card in label_cards(snapshot, rows[snapshot.labels[rows] >= 0])}
+    tasks = []
+    for node, row, each in zip(snapshot.ids_at(rows), rows.tolist(), probabilities, strict=True):
+        best, label = int(each.argmax()), labelled.get(node)
+        prediction = {
+            "model_version": str(snapshot.version),
+            "score": float(each[best]),
+            "result": [_choice(snapshot.classes[best])],
+        }
+        data = {NODE: node, SHOWN: _text(snapshot, node, row)}
+        annotations = [] if label is None else [{"result": [_choice(label["class"])], "was_cancelled": False}]
+        tasks.append({"data": data, "predictions": [prediction], "annotations": annotations})
+    return tasks
+
+
+def _choice(name: str | int) -> dict[str, Any]:
+    return {"from_name": TAG, "to_name": SHOWN, "type": "choices", "value": {"choices": [str(name)]}}
+
+
+def _text(snapshot: Snapshot, node: str, row: int) -> str:
+    """What a person sees of a node: its id and its largest features."""
+    features = features_of(snapshot, row)
+    whole = all(each["value"] == 1 for each in features) or snapshot.graph.columns.text_weights is not None
+    words = [each["name"] if whole else f"{each['name']} = {each['value']:.3g}" for each in features]
+    return "\n".join(filter(None, (node, ", ".join(words))))
+
+
+def _config(snapshot: Snapshot) -> str:
+    choices = "".join(f"    <Choice value={quoteattr(str(name))}/>\n" for name in snapshot.classes)
+    return (
+        f'<View>\n  <Text name="{SHOWN}" value="${SHOWN}"/>\n'
+        f'  <Choices name="{TAG}" toName="{SHOWN}" choice="single">\n{choices}  </Choices>\n</View>\n'
+    )
+
+
+# In
+
+
+class Result(BaseModel):
+    """One answer of an annotation. Other tags of a project than choices are left out."""
+
+    from_name: str = ""
+    type: str = ""
+    value: dict[str, Any] = Field(default_factory=dict)
+
+
+class Annotation(BaseModel):
+    """What one person said of a task. completed_by: the number of a user, or a user as an object."""
+
+    result: list[Result] = Field(default_factory=list)
+    was_cancelled: bool = False
+    completed_by: int | dict[str, Any] | None = None
+    created_at: StrictStr = ""
+    updated_at: StrictStr = ""
+
+
+class CompletedTask(BaseModel):
+    """A task as Label Studio exports it; other fields are ignored."""
+
+    data: dict[str, Any]
+    annotations: list[Annotation] = Field(default_factory=list)
+
+
+class TasksToLearn(bodies.Teaching):
+    """Completed tasks; those without a finished annotation are left out. by: who labelled, by default as they say."""
+
+    tasks: list[CompletedTask] = Field(min_length=1)
+
+
+def read_tasks(body: TasksToLearn) -> tuple[list[bodies.Label], list[Statement]]:
+    """The label of each finished annotation, and who gave it and when."""
+    labels, statements = [], []
+    for place, task in enumerate(body.tasks):
+        where = f"tasks.{place}"
+        for annotation in task.annotations:
+            choices = _choices(annotation)
+            if annotation.was_cancelled or not choices:
+                continue
+            if len(choices) > 1:
+                raise Problem(422, f"{where}: the choices {', '.join(map(quoted, choices))}: a node has one class.")
+            labels.append(bodies.label_of(task.data.get(NODE), choices[0], f"{where}.data.{NODE}"))
+            by = body.by or _person(annotation.completed_by)
+            statements.append(Statement.of(by, annotation.updated_at or annotation.created_at, {}, where))
+    if not labels:
+        raise Problem(422, "no task has a finished annotation with a choice: label some, then export them as JSON.")
+    return labels, statements
+
+
+def _choices(annotation: Annotation) -> list[str]:
+    """The classes that were chosen: of the tag of our configuration, or of any other that has choices."""
+    results = [each for each in annotation.result if each.type == "choices"]
+    results = [each for each in results if each.from_name == TAG] or results
+    listed = [choice for each in results for choice in each.value.get("choices") or ()]
+    return list(dict.fromkeys(map(str, listed)))
+
+
+def _person(user: int | dict[str, Any] | None) -> str:
+    """A name for who completed an annotation; "" if it is not said."""
+    if isinstance(user, dict):
+        name = f"{user.get('first_name') or ''} {user.get('last_name') or ''}".strip()
+        return str(user.get("email") or user.get("username") or name or user.get("id") or "")
+    return "" if user is None else f"user {user}"
