@@ -5,6 +5,7 @@ from typing import Any, TypeVar
 
 import graphfcl.client.answers as answers
 from graphfcl.client.answers import Changed, ClassName
+from graphfcl.client.teaching_answers import Effect, LabelIssues, Members, MovedNodes
 from graphfcl.client.transport import Transport, address
 
 Id = str | int
@@ -56,6 +57,15 @@ class Client:
     def list_versions(self, limit: int = 100, cursor: str | None = None) -> answers.Versions:
         return self._send(answers.Versions, "GET", "/v1/versions", query={"limit": limit, "cursor": cursor})
 
+    def get_effect(self, version: int) -> Effect:
+        """What a version changed, compared with the one before."""
+        return self._send(Effect, "GET", address("versions", version, "effect"))
+
+    def list_moved_nodes(self, version: int, number: int, limit: int = 50, offset: int = 0) -> MovedNodes:
+        """The nodes of one move of an effect."""
+        query = {"limit": limit, "offset": offset}
+        return self._send(MovedNodes, "GET", address("versions", version, "moves", number), query=query)
+
     # Nodes
 
     def list_nodes(self, q: str = "", limit: int = 20, cursor: str | None = None) -> answers.Nodes:
@@ -79,7 +89,18 @@ class Client:
     def measure_spread(self, ids: Sequence[Id]) -> answers.Spread:
         return self._send(answers.Spread, "POST", "/v1/spread", {"ids": list(ids)})
 
+    def get_map(self) -> answers.Map:
+        return self._send(answers.Map, "GET", "/v1/map")
+
     # Labels, and what to label next
+
+    def list_members(self, name: ClassName, limit: int = 50, offset: int = 0) -> Members:
+        """Nodes without a label that are predicted as a class, the most doubtful first."""
+        return self._send(Members, "GET", address("classes", name, "members"), query={"limit": limit, "offset": offset})
+
+    def list_label_issues(self, limit: int = 50, offset: int = 0) -> LabelIssues:
+        """Labels on which people disagree, or which the model disputes."""
+        return self._send(LabelIssues, "GET", "/v1/label-issues", query={"limit": limit, "offset": offset})
 
     def list_labels(
         self, class_name: ClassName | None = None, limit: int = 100, cursor: str | None = None
@@ -97,6 +118,10 @@ class Client:
     def list_queue(self, limit: int = 20, offset: int = 0) -> answers.Queue:
         return self._send(answers.Queue, "GET", "/v1/queue", query={"limit": limit, "offset": offset})
 
+    def claim_nodes(self, holder: str, ids: Sequence[Id]) -> answers.Claimed:
+        """Lease nodes that are about to be shown, so that nobody else is asked about them; gives back all others."""
+        return self._send(answers.Claimed, "POST", "/v1/queue/leases", {"holder": holder, "ids": list(ids)})
+
     def export_label_studio(
         self, nodes: str = "unlabelled", limit: int = 100, cursor: str | None = None
     ) -> answers.LabelStudioTasks:
@@ -111,6 +136,8 @@ class Client:
         supports: Mapping[ClassName, Sequence[Id]],
         *,
         by: str = "",
+        reason: str = "",
+        note: str = "",
         on_conflict: str = "refuse",
         on_unknown: str = "refuse",
         again: bool = False,
@@ -118,11 +145,13 @@ class Client:
         if_version: int | None = None,
         key: str | None = None,
     ) -> Changed:
-        """Learn labels: ``{"class name": [node ids]}``. on_conflict: ``refuse``, ``keep`` or ``replace``.
+        """Learn labels: ``{"class name": [node ids]}``. by, reason, note: kept with each of them.
 
-        on_unknown: ``refuse`` all if a node is not in the graph, or ``skip`` its labels.
+        on_conflict: ``refuse``, ``keep`` or ``replace``. on_unknown: ``refuse`` all if a node is not in the graph, or
+        ``skip`` its labels.
         """
-        labels = [{"id": node, "class": name} for name, nodes in supports.items() for node in nodes]
+        kept = {"reason": reason, "note": note}
+        labels = [{"id": node, "class": name, **kept} for name, nodes in supports.items() for node in nodes]
         body: dict[str, Any] = {"labels": labels, "by": by, "on_conflict": on_conflict, "on_unknown": on_unknown}
         body |= {"again": again, "new_classes": new_classes}
         return self._change(Changed, "POST", "/v1/labels", body, if_version=if_version, key=key)
@@ -144,6 +173,28 @@ class Client:
         body |= {"again": again, "new_classes": new_classes}
         return self._change(Changed, "POST", "/v1/import/label-studio", body, if_version=if_version, key=key)
 
+    def accept_members(
+        self,
+        members: Members,
+        threshold: float,
+        *,
+        leave_out: Sequence[Id] = (),
+        by: str = "",
+        if_version: int | None = None,
+        key: str | None = None,
+    ) -> Changed:
+        """Keep the predictions of the listed class from a probability on as accepted labels."""
+        body = {"version": members.version, "threshold": threshold, "leave_out": list(leave_out), "by": by}
+        path = address("classes", members.name, "accept")
+        return self._change(Changed, "POST", path, body, if_version=if_version, key=key)
+
+    def review_labels(
+        self, ids: Sequence[Id], *, by: str = "", if_version: int | None = None, key: str | None = None
+    ) -> Changed:
+        """Note that labels were looked at and stay."""
+        body = {"ids": list(ids), "by": by}
+        return self._change(Changed, "POST", "/v1/labels/review", body, if_version=if_version, key=key)
+
     def unlearn(self, ids: Sequence[Id], *, if_version: int | None = None, key: str | None = None) -> Changed:
         """Remove the labels of some nodes."""
         return self._change(Changed, "DELETE", "/v1/labels", {"ids": list(ids)}, if_version=if_version, key=key)
@@ -155,13 +206,18 @@ class Client:
         name: ClassName,
         *,
         count: int = 5,
+        nodes: Sequence[Id] | None = None,
         by: str = "",
         again: bool = False,
         new_classes: NewClasses = True,
         key: str | None = None,
     ) -> Changed:
-        """Teach a group of a list as a class. count: with which the list was asked for."""
+        """Teach members of a group of a list as a class: ``nodes``, or as many typical ones as the model has shots.
+
+        count: with which the list was asked for.
+        """
         body: dict[str, Any] = {"name": name, "version": groups.version, "count": count, "by": by}
+        body |= {} if nodes is None else {"nodes": list(nodes)}
         body |= {"again": again, "new_classes": new_classes}
         return self._change(Changed, "POST", address("groups", number, "name"), body, key=key)
 
