@@ -1,5 +1,6 @@
 """The map in a real browser: drawing, lasso, filters, table, basket, keyboard, and time per frame."""
 
+import itertools
 from typing import Any
 
 import pytest
@@ -224,6 +225,52 @@ def test_keys_are_enough_on_the_map(page: Page) -> None:
         frame_drawn(page)
         assert (picture(page) == before) == (keys == "0"), keys
     assert page.texts("#decisions li[data-state]") == [], "keys on the map label nothing"
+
+
+@pytest.mark.long
+def test_fingers_are_enough_on_a_phone(page: Page) -> None:
+    """A tap names a node, two fingers magnify, one draws a lasso."""
+    touching = "Emulation.setTouchEmulationEnabled"
+    page.browser.execute_cdp_cmd(touching, {"enabled": True, "maxTouchPoints": 2})
+    open_map(page, 390)
+    place = """
+    const map = document.getElementById("map");
+    if (arguments[0] === "Start") map.scrollIntoView({ block: "center" });
+    const box = map.getBoundingClientRect();
+    return [box.left, box.top, box.width];
+    """
+
+    def touch(kind: str, *spots: tuple[float, float]) -> None:
+        left, top, side = page.browser.execute_script(place, kind)
+        points = [{"x": left + x * side, "y": top + y * side, "id": finger} for finger, (x, y) in enumerate(spots)]
+        page.browser.execute_cdp_cmd("Input.dispatchTouchEvent", {"type": f"touch{kind}", "touchPoints": points})
+
+    whole = picture(page)
+    touch("Start", (0.4, 0.5), (0.6, 0.5))
+    for step in range(1, 6):
+        touch("Move", (0.4 - 0.05 * step, 0.5), (0.6 + 0.05 * step, 0.5))
+    touch("End")
+    page.wait(lambda: picture(page) != whole, "it is magnified")
+    page.click("#map-whole")
+    spots = itertools.cycle((x / 12, y / 12) for x in range(1, 12) for y in range(1, 12))
+
+    def tapped() -> bool:
+        spot = next(spots)
+        touch("Start", spot)
+        touch("End")
+        return bool(page.texts("#map-node .node"))
+
+    page.wait(tapped, "a tap names a node")
+    named = page.texts("#map-node .node")[0]
+    page.click("#map-lasso")
+    touch("Start", (0.01, 0.01))
+    for spot in ((0.99, 0.01), (0.99, 0.99), (0.01, 0.99)):
+        touch("Move", spot)
+    touch("End")
+    page.wait(lambda: page.text("#selection-count") == "500 nodes", "the lasso selects")
+    page.click("#map-node .node")
+    page.wait(lambda: page.text("#card-name") == named, "the button opens it")
+    page.browser.execute_cdp_cmd(touching, {"enabled": False})
 
 
 def picture(page: Page) -> str:

@@ -2,7 +2,7 @@
 
 import { byId } from "./dom.js";
 import { colourOf, LABELLED } from "./map_marks.js";
-import { makeStamps, packed, press, RING, stampOf } from "./map_stamps.js";
+import { HALO, makeStamps, packed, press, stampOf } from "./map_stamps.js";
 
 const EDGE = 18; // pixels around the whole map
 const REACH = 14; // pixels from the pointer to a node that it means
@@ -147,7 +147,7 @@ function drawNow() {
   if (lasso !== null) drawLasso(context);
 }
 
-/** Draws all nodes that are wholly on the canvas, then the rings around the selected ones. */
+/** Draws the nodes that are wholly on the canvas, above the halos of the selected ones. */
 function pressAll(pixels, width, height, density) {
   const { side, stamps } = marks;
   const { x, y, marks: kinds, flags } = points;
@@ -158,14 +158,14 @@ function pressAll(pixels, width, height, density) {
     const down = Math.round(y[node] * scale + top);
     return across < 0 || down < 0 || across + side > width || down + side > height ? -1 : down * width + across;
   };
+  for (let node = 0; node < selected.length; node += 1) {
+    const corner = selected[node] ? cornerOf(node) : -1;
+    if (corner >= 0) press(pixels, stamps[HALO], corner);
+  }
   for (let place = 0; place < order.length; place += 1) {
     const node = order[place];
     const corner = cornerOf(node);
     if (corner >= 0) press(pixels, stamps[stampOf(kinds[node], flags[node] & LABELLED)], corner);
-  }
-  for (let node = 0; node < selected.length; node += 1) {
-    const corner = selected[node] ? cornerOf(node) : -1;
-    if (corner >= 0) press(pixels, stamps[RING], corner);
   }
 }
 

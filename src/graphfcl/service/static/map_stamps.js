@@ -2,7 +2,7 @@
 
 import { colourOf, drawMark, MARKS } from "./map_marks.js";
 
-export const RING = 2 * MARKS.length; // the number of the stamp around a selected node
+export const HALO = 2 * MARKS.length; // the number of the stamp below a selected node
 const RED_BLUE = 0xff00ff; // bits of a pixel
 const GREEN = 0x00ff00;
 
@@ -36,10 +36,9 @@ export function makeStamps(radius, width) {
   stamps.push(
     read(() => {
       context.beginPath();
-      context.arc(middle, middle, middle - 1.5, 0, 2 * Math.PI);
-      context.strokeStyle = colourOf("--accent");
-      context.lineWidth = Math.max(1.5, radius / 3);
-      context.stroke();
+      context.arc(middle, middle, middle - 1, 0, 2 * Math.PI);
+      context.fillStyle = colourOf("--accent");
+      context.fill();
     }),
   );
   return { side, stamps };
