@@ -29,7 +29,8 @@ def test_it_opens_on_a_phone_and_in_the_dark(page: Page, width: int, scheme: str
 def test_the_order_of_the_tab_key_is_that_of_the_eye(page: Page, width: int) -> None:
     page.open(width)
     places = page.browser.execute_script(
-        "return [...document.querySelectorAll('main section')].map(each => [each.getAttribute('aria-labelledby'),"
+        "return [...document.querySelectorAll('main section')].filter(each => each.checkVisibility())"
+        ".map(each => [each.getAttribute('aria-labelledby'),"
         " each.getBoundingClientRect().left, each.getBoundingClientRect().top])"
     )
     assert [name for name, *_ in sorted(places, key=lambda place: place[1:])] == [name for name, *_ in places]
