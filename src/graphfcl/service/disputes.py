@@ -17,6 +17,8 @@ MOST = 1_000  # disputed labels that are listed
 REST = 10.0  # a computation starts again after so many times as long as it took
 EVENTS = ("learn", "unlearn", "rename", "merge", "retire", "rollback", "review")
 
+SETTLED = "review"  # the reason of a label that was given when people disagreed
+
 log = logging.getLogger("graphfcl.service")
 
 
@@ -129,6 +131,8 @@ def _disagreements(events: Iterable[Entry]) -> dict[str, list[Vote]]:
                 said.setdefault(before.by, before)
                 said[each["new_label_by"].partition(",")[0]] = _vote(each["new_label"], each["new_label_by"])
             for each in event.get("statements", ()):
+                if each.get("kept", {}).get("reason") == SETTLED:
+                    votes[str(each["node"])] = {}
                 votes.setdefault(str(each["node"]), {})[each["by"]] = _vote(each["class"], each["by"], each["when"])
         elif what in ("unlearn", "review"):
             for node in map(str, event["nodes"]):

@@ -14,6 +14,7 @@ import { startMembers } from "./members.js";
 import { openKeys, startKeys } from "./keys.js";
 import { answerByKey, newClass, otherClass, startLabelling } from "./labelling.js";
 import { startLayout } from "./layout.js";
+import { startReview } from "./review.js";
 import { startRoving } from "./roving.js";
 import { startMap } from "./map.js";
 import { showPicture, startPicture } from "./picture.js";
@@ -127,6 +128,7 @@ async function start() {
   startPicture(show);
   startMembers(show);
   startMap(show);
+  startReview(show);
   startSearch(show);
   for (const list of ["decisions", "queue-next", "picture-list"]) startRoving(byId(list));
   try {

@@ -11,31 +11,31 @@ import { statementText } from "./statements.js";
 
 const ROLES = { train: "from the fit", validation: "from the fit, measures recall", support: "taught", accepted: "accepted" };
 
-/** label: an entry of /v1/labels. more: further buttons. */
-export function labelRow(label, show, more = []) {
+/** label: an entry of /v1/labels. more: further buttons. reason: kept with a label that it is changed to. */
+export function labelRow(label, show, more = [], reason = "") {
   const { id, role, statements } = label;
   return element(
     "li",
     { "data-node": id },
     nodeButton(id, show),
     element("span", { class: "hint" }, ROLES[role] ?? role, statements.map((each) => ` · ${statementText(each)}`)),
-    element("span", { class: "row-actions" }, more, changeButton(label), removeButton(label)),
+    element("span", { class: "row-actions" }, more, changeButton(label, reason), removeButton(label)),
   );
 }
 
-function changeButton(label) {
-  return button("Change", () => changeLabel(label), { class: "small", "aria-label": `Change the label of ${label.id}` });
+function changeButton(label, reason) {
+  return button("Change", () => changeLabel(label, reason), { class: "small", "aria-label": `Change the label of ${label.id}` });
 }
 
 function removeButton(label) {
   return button("Remove", () => removeLabel(label), { class: "small", "aria-label": `Remove the label of ${label.id}` });
 }
 
-async function changeLabel({ id, role, class: current }) {
+async function changeLabel({ id, role, class: current }, reason) {
   const name = await chooseClass(`Which class is ${id}?`, classNames().filter((each) => each !== current));
   if (name === null) return;
   // Undone, a prediction that was accepted would be a label that was given: the node has none then.
-  await teach([role === "accepted" ? { id, name, again: true } : { id, name, before: current }]);
+  await teach([role === "accepted" ? { id, name, reason, again: true } : { id, name, reason, before: current }]);
 }
 
 async function removeLabel({ id, class: current }) {

@@ -7,8 +7,9 @@ export function timeText(when) {
 }
 
 /** "ann, 19/11/2026, 10:02:11: looks unknown. “Seen twice.”" */
-export function statementText({ by, when, kept: { reason, note } }) {
+export function statementText({ by, when, kept: { reviewed, reason: why, note } }) {
   const who = [by || "without a name", when && timeText(when)].filter(Boolean).join(", ");
+  const reason = reviewed ? "looked at it, and it stays" : why;
   return `${who}${reason ? `: ${reason}` : ""}${note ? `. “${note}”` : ""}`;
 }
 

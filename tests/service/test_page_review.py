@@ -1,0 +1,50 @@
+"""Labels to review, in a real browser."""
+
+import pytest
+
+from tests.production.models import members
+from tests.service.pages import Page
+
+pytest.importorskip("fastapi")
+ENTER, RIGHT = "\ue007", "\ue014"
+
+
+def label_of(page: Page, node: str) -> str | None:
+    label: str | None = page.served.ask("GET", f"/v1/nodes/{node}")["label"]
+    return label
+
+
+def rows(page: Page) -> list[str]:
+    return page.texts("#review button.node")
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(390, "dark"), (1440, "light")])
+def test_labels_are_reviewed(page: Page, width: int, scheme: str) -> None:
+    """With the keyboard alone: the tab, then buttons; the focus stays among the rows."""
+    nodes = [str(node) for node in members("class-08")[:3]]
+    for name, by, conflict in (("class-01", "ann", "refuse"), ("class-02", "bob", "replace")):
+        body = {"labels": [{"id": node, "class": name} for node in nodes], "by": by, "on_conflict": conflict}
+        page.served.ask("POST", "/v1/labels", body)
+    page.open(width, scheme)
+    tab = page.browser.find_element("css selector", "#tab-class")
+    tab.send_keys(RIGHT)
+    page.wait(lambda: rows(page)[:3] == nodes, "labels on which people disagree come first")
+    assert "People disagree: ann says class-01" in page.text("#review li:first-child")
+    assert page.browser.execute_script("return document.documentElement.scrollWidth") <= width
+    keep = page.browser.find_element("css selector", f"[aria-label='Keep {nodes[0]} as class-02']")
+    keep.send_keys(ENTER)
+    page.says(f"{nodes[0]} stays class-02")
+    page.wait(lambda: nodes[0] not in rows(page), "it is gone")
+    page.wait(lambda: page.browser.execute_script("return Boolean(document.activeElement.closest('#review'))"), "focus")
+    change = page.browser.find_element("css selector", f"[aria-label='Change {nodes[1]} to class-01']")
+    change.send_keys(ENTER)
+    page.wait(lambda: label_of(page, nodes[1]) == "class-01", "it is changed")
+    page.wait(lambda: nodes[1] not in rows(page), "which settles it")
+    page.click(f"[aria-label='Remove the label of {nodes[2]}']")
+    page.click("dialog[open] .primary")
+    page.wait(lambda: label_of(page, nodes[2]) is None, "it is removed")
+    page.wait(lambda: nodes[2] not in rows(page), "and gone")
+    page.click("#tab-node")
+    page.click("#tab-review")
+    page.wait(lambda: page.all("#review-heading"), "it opens again")
+    assert nodes[0] not in rows(page), "a label that was kept does not return"
