@@ -80,7 +80,7 @@ function row(issue) {
     button("Keep", () => keep(issue), { class: "small", "aria-label": `Keep ${id} as ${label}` }),
     others.map((name) => button(`Is ${name}`, () => teach([{ id, name, before: label, reason: SETTLED }]), { class: "small", "aria-label": `Change ${id} to ${name}` })),
   ], SETTLED);
-  made.append(sentence(wordsOf(issue), "text"));
+  made.lastElementChild.before(sentence(wordsOf(issue), "text"));
   return made;
 }
 
