@@ -1,7 +1,8 @@
 """A model over HTTP: reading one node beside a learn, and a learn through the service, as ratios in one run.
 
-A real server in a process of its own, eight clients that read without a pause. ``GRAPH=debian`` takes the real graph,
-``METHOD`` another method; three classes are hidden and taught from five nodes each.
+A real server in a process of its own, eight clients that read without a pause, or at five requests a second in sum, as
+people at the page do. ``GRAPH=debian`` takes the real graph, ``METHOD`` another method; six classes are hidden and
+taught from five nodes each.
 """
 
 import http.client
@@ -28,13 +29,19 @@ from graphfcl.production import GraphClassifier
 GRAPH = "synthetic:nodes=20000,edges=100000,classes=30,features=300,signal=1.0"
 CLIENTS, SHOT, HIDDEN = 8, 5, 6
 REST = 5.0  # seconds
+LEARNS = 7  # of each class
+PACE, PAIRS = 5.0, 12  # requests a second in sum; learns with and without them
+OF_THE_PAGE = ("", "/neighbours", "/explanation", "")  # what a person at the page reads of a node
 
 
 class Readers:
-    """Clients that read nodes without a pause, each over a connection of its own."""
+    """Clients that read nodes without a pause, each over a connection of its own.
 
-    def __init__(self, port: int, nodes: list[str]) -> None:
-        self.port, self.nodes = port, nodes
+    pace: requests a second of all together, with pauses of random length; then also what else the page reads of a node.
+    """
+
+    def __init__(self, port: int, nodes: list[str], pace: float | None = None) -> None:
+        self.port, self.nodes, self.pace = port, nodes, pace
         self.times: list[tuple[float, float]] = []  # when an answer came, and how long it took
         self._stop = threading.Event()
         self._threads = [threading.Thread(target=self._read, args=(seed,)) for seed in range(CLIENTS)]
@@ -54,8 +61,13 @@ class Readers:
         connection = http.client.HTTPConnection("127.0.0.1", self.port)
         while not self._stop.is_set():
             node = self.nodes[int(draw.integers(len(self.nodes)))]
+            what = ""
+            if self.pace is not None:
+                what = OF_THE_PAGE[int(draw.integers(len(OF_THE_PAGE)))]
+                if self._stop.wait(draw.exponential(CLIENTS / self.pace)):
+                    return
             start = time.perf_counter()
-            connection.request("GET", f"/v1/nodes/{node}")
+            connection.request("GET", f"/v1/nodes/{node}{what}")
             answer = connection.getresponse()
             answer.read()
             assert answer.status == 200
@@ -81,12 +93,12 @@ def teach(port: int, token: str, name: str, nodes: list[str]) -> float:
 
 
 def supports_of(graph: Graph, names: list[str]) -> dict[str, list[Any]]:
-    """Five nodes of each class, by a fixed draw."""
+    """Nodes of each class for several learns, by a fixed draw."""
     draw = np.random.default_rng(0)
     found = {}
     for name in names:
         members = graph.node_ids[graph.labels == graph.class_number(name)]
-        found[name] = draw.choice(members, SHOT, replace=False).tolist()
+        found[name] = draw.choice(members, min(SHOT * LEARNS, members.size), replace=False).tolist()
     return found
 
 
@@ -117,7 +129,7 @@ def main() -> None:
         model.save(folder)
         model.wait()
         del model
-        alone = in_one_process(folder, dict(list(supports.items())[:4]))
+        alone = in_one_process(folder, {name: nodes[:SHOT] for name, nodes in list(supports.items())[:4]})
         measure(folder, supports, float(np.median(alone)), [str(node) for node in graph.node_ids[:1000].tolist()])
 
 
@@ -129,7 +141,13 @@ def measure(folder: Path, supports: dict[str, list[Any]], alone: float, nodes: l
         found = re.search(r":(\d+)/#token=(.*)", process.stdout.readline())
         assert found
         port, token = int(found.group(1)), found.group(2)
-        lessons = [(name, [str(node) for node in each]) for name, each in supports.items()]
+        lessons = [(name, [str(node) for node in each[:SHOT]]) for name, each in supports.items()]
+        more = [
+            (name, [str(node) for node in each[place * SHOT : (place + 1) * SHOT]])
+            for place in range(1, LEARNS)
+            for name, each in supports.items()
+            if len(each) >= (place + 1) * SHOT
+        ]
         try:
             teach(port, token, *lessons[0])
             through = float(np.median([teach(port, token, *label_batch) for label_batch in lessons[1:3]]))
@@ -145,6 +163,7 @@ def measure(folder: Path, supports: dict[str, list[Any]], alone: float, nodes: l
                     start = time.perf_counter()
                     beside.append(teach(port, token, *label_batch))
                     busy.append(readers.between(start, time.perf_counter()))
+            pairs = paced_pairs(port, token, nodes, more[: 2 * PAIRS])
         finally:
             process.send_signal(signal.SIGTERM)
             process.wait()
@@ -161,3 +180,24 @@ def measure(folder: Path, supports: dict[str, list[Any]], alone: float, nodes: l
     report("the same through the service, nobody reads", through, "s", "-", True)
     report("through the service / in one process", through / alone, "x", "<= 1.5", through <= 1.5 * alone)
     report(f"the same while {CLIENTS} clients read", float(np.median(beside)), "s", "-", True)
+    idle, paced = np.median(pairs, axis=0).tolist()
+    report(f"a learn, {PAIRS} times, nobody reads", idle, "s", "-", True)
+    report(f"in turn with it, {CLIENTS} clients at {PACE:g} requests a second", paced, "s", "-", True)
+    report("the second / the first, median of the ratios", ratio_of(pairs), "x", "<= 1.4", ratio_of(pairs) <= 1.4)
+
+
+def paced_pairs(port: int, token: str, nodes: list[str], lessons: list[tuple[str, list[str]]]) -> np.ndarray:
+    """(pairs, 2) seconds of a learn while nobody reads, and of the next one while clients read at a pace."""
+    pairs = []
+    for idle, paced in zip(lessons[::2], lessons[1::2], strict=False):
+        time.sleep(1)  # what is computed in the background after a change
+        alone = teach(port, token, *idle)
+        with Readers(port, nodes, PACE):
+            time.sleep(1)
+            pairs.append((alone, teach(port, token, *paced)))
+    return np.array(pairs)
+
+
+def ratio_of(pairs: np.ndarray) -> float:
+    """The median of the ratios of the pairs, which a slower minute of the machine changes little."""
+    return float(np.median(pairs[:, 1] / pairs[:, 0]))
