@@ -1,10 +1,12 @@
 """Kinds of problems: each is documented, and a client tells them apart; typing errors are answered with a hint."""
 
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from graphfcl.client import ServiceError
 from graphfcl.client.problems import KINDS, PREFIX
 from tests.service.schemas import faults
 from tests.service.servers import Client
@@ -66,3 +68,18 @@ def test_all_nodes_and_versions_can_be_enumerated(server: Client) -> None:
     assert found == [node.id for node in client.list_nodes("n2", limit=150).nodes]
     assert len(found) > 50
     assert [len(page.versions) for page in client.pages(client.list_versions, limit=1)] == [1, 1]
+
+
+def test_the_queue_has_cursors_of_one_list(server: Client, free: list[str]) -> None:
+    client = server.typed()
+    while client.list_queue().status == "computing":
+        time.sleep(0.05)
+    pages = list(client.pages(client.list_queue, limit=7))
+    listed = [node.id for page in pages for node in page.nodes]
+    assert len(listed) == len(set(listed)) == pages[0].unlabelled
+    first = client.list_queue(limit=7)
+    client.learn({"new": free[:2]})
+    with pytest.raises(ServiceError, match="start again without cursor"):
+        client.list_queue(cursor=first.next_cursor)
+    with pytest.raises(ServiceError, match="start again without cursor"):
+        client.list_queue(cursor=client.list_nodes(limit=1).next_cursor)

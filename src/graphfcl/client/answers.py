@@ -377,6 +377,7 @@ class Queue(Answer):
     order_version: int | None
     unlabelled: int
     nodes: tuple[QueuedNode, ...]
+    next_cursor: str | None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -115,8 +115,9 @@ class Client:
     def list_groups(self, count: int = 5) -> answers.Groups:
         return self._send(answers.Groups, "GET", "/v1/groups", query={"count": count})
 
-    def list_queue(self, limit: int = 20, offset: int = 0) -> answers.Queue:
-        return self._send(answers.Queue, "GET", "/v1/queue", query={"limit": limit, "offset": offset})
+    def list_queue(self, limit: int = 20, offset: int | None = None, cursor: str | None = None) -> answers.Queue:
+        query = {"limit": limit, "offset": offset, "cursor": cursor}
+        return self._send(answers.Queue, "GET", "/v1/queue", query=query)
 
     def claim_nodes(self, holder: str, ids: Sequence[Id]) -> answers.Claimed:
         """Lease nodes that are about to be shown, so that nobody else is asked about them; gives back all others."""

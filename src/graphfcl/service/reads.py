@@ -197,23 +197,31 @@ def _label_next_routes(routes: APIRouter, service: Service) -> None:
         return _computed(service, ("groups", count), lambda snapshot: snapshot.model.groups(count), cards.group_cards)
 
     @routes.get("/queue", response_model=answers.Queue)
-    def list_queue(limit: Limit = LISTED, offset: Annotated[int, Query(ge=0)] = 0) -> Response:
+    def list_queue(limit: Limit = LISTED, offset: Annotated[int, Query(ge=0)] = 0, cursor: Cursor = None) -> Response:
         """Nodes without a label, in the order in which to label them; ``unlabelled`` counts all of them.
 
         The order is computed in the background. Until that of this version is ready, ``status`` is ``computing`` and
         the order is that of ``order_version``, or a simple one if that is null. The nodes and their predictions are
-        always those of this version. Pages with the same ``version`` and ``order_version`` are parts of one list.
+        always those of this version. Pages with the same ``version`` and ``order_version`` are parts of one list; a
+        cursor of another list is refused.
         """
         refuse_many(limit, service.limits.nodes, "nodes")
         snapshot = service.writer.current
         computed = service.background.find(("queue",), queue_order, snapshot)
         order = None if computed is None else computed.value  # none if it could not be computed
         rows = queued_rows(snapshot, simple_order(snapshot) if order is None else order)
+        order_version = None if computed is None or order is None else computed.version
+        one_list = [snapshot.version, order_version or 0]
+        if cursor is not None:
+            *its_list, offset = read_cursor(cursor, int, int, int)
+            if its_list != one_list:
+                raise lost_cursor()
         values = {
             "status": "ready" if computed is not None and computed.version == snapshot.version else "computing",
-            "order_version": None if computed is None or order is None else computed.version,
+            "order_version": order_version,
             "unlabelled": rows.size,
             "nodes": queue_cards(snapshot, rows[offset : offset + limit]),
+            "next_cursor": make_cursor(*one_list, offset + limit) if offset + limit < rows.size else None,
         }
         return answered(values, snapshot.version)
 
