@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
 
@@ -139,9 +140,18 @@ def test_ticked_members_of_a_group_are_taught(page: Page) -> None:
     assert sorted(taught) == sorted([*typical[1:], others[-1]])
 
 
+def ready_queue(page: Page) -> Any:
+    """The queue, once its order is that of the version."""
+    queue = page.served.ask("GET", "/v1/queue")
+    return queue["status"] == "ready" and queue["nodes"]
+
+
 def test_the_next_node_is_shown_without_asking_the_service(page: Page) -> None:
     """Card, reasons and neighbourhood are read ahead; the service is away when they are needed."""
-    node, following = page.text("#card-name"), page.texts("#queue-next button")[0]
+    queue = page.wait(lambda: ready_queue(page), "the order is computed")
+    node = page.text("#card-name")
+    following = next(each["id"] for each in queue if each["id"] != node)
+    page.wait(lambda: page.texts("#queue-next button")[0] == following, "the page has this order")
     page.wait(lambda: "computed" not in page.text("#card-why"), "the reasons are there")
     kept = "return performance.getEntriesByType('resource').filter(each => each.name.includes(arguments[0])).length"
     page.wait(lambda: page.browser.execute_script(kept, f"/nodes/{following}/") == 2, "it is read ahead")
