@@ -36,7 +36,7 @@ def test_labels_are_reviewed(page: Page, width: int, scheme: str) -> None:
     page.says(f"{nodes[0]} stays class-02")
     page.wait(lambda: nodes[0] not in rows(page), "it is gone")
     page.wait(lambda: page.browser.execute_script("return Boolean(document.activeElement.closest('#review'))"), "focus")
-    change = page.browser.find_element("css selector", f"[aria-label='Change {nodes[1]} to class-01']")
+    change = page.browser.find_element("css selector", f"[aria-label='Is class-01: change the label of {nodes[1]}']")
     change.send_keys(ENTER)
     page.wait(lambda: label_of(page, nodes[1]) == "class-01", "it is changed")
     page.wait(lambda: nodes[1] not in rows(page), "which settles it")

@@ -28,10 +28,10 @@ function allNames() {
 
 /** Draws the question again; the focus stays on the button where it was, or goes to the question. */
 function draw() {
-  const held = byId("labelling").contains(document.activeElement) ? document.activeElement.getAttribute("aria-label") ?? "" : null;
+  const held = byId("labelling").contains(document.activeElement) ? document.activeElement.textContent : null;
   drawQuestion();
   if (held === null) return;
-  const same = [...byId("labelling").querySelectorAll("button")].find((each) => each.getAttribute("aria-label") === held);
+  const same = [...byId("labelling").querySelectorAll("button")].find((each) => each.textContent === held);
   (same ?? byId("question"))?.focus({ preventScroll: true });
 }
 
@@ -80,7 +80,8 @@ function brief(card) {
 }
 
 function classButton(name, key, label, guess) {
-  const content = [key !== null && element("kbd", {}, key), element("span", { title: name }, name)];
+  const content = [key !== null && [element("kbd", {}, key), " "], element("span", { title: name }, name)];
+  if (name === guess) content.push(element("span", { class: "unseen" }, ", likeliest"));
   return element(
     "li",
     {},
@@ -89,13 +90,12 @@ function classButton(name, key, label, guess) {
       "aria-pressed": label === null ? null : String(label === name),
       "data-guess": name === guess,
       "aria-keyshortcuts": key,
-      "aria-label": name === guess ? `${name}, likeliest` : name,
     }),
   );
 }
 
 function keyed(key, text, press) {
-  return button([element("kbd", {}, key), element("span", {}, text)], press, { "aria-label": text });
+  return button([element("kbd", {}, key), " ", element("span", {}, text)], press);
 }
 
 /** Gives the node that is shown the class of a digit. */

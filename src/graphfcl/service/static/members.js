@@ -127,7 +127,7 @@ function memberRow({ id, probability, second }) {
       "span",
       { class: "row-actions" },
       button("Confirm", () => teach([{ id, name, reason: `predicted as ${name}` }]), { class: "small", "aria-label": `Confirm that ${id} is ${name}` }),
-      button("Change", () => correct(id), { class: "small", "aria-label": `Give ${id} another class` }),
+      button("Change", () => correct(id), { class: "small", "aria-label": `Change the class of ${id}` }),
     ),
   );
 }

@@ -176,7 +176,7 @@ function ending() {
     return [sentence(`${words} The page asks again by itself.`), button("Ask now", askAgain)];
   }
   if (left.skipped > 0) {
-    const again = button([element("kbd", {}, "g"), element("span", {}, "Show them again")], showSkipped, { "aria-label": "Show them again" });
+    const again = button([element("kbd", {}, "g"), " ", element("span", {}, "Show them again")], showSkipped);
     const words = left.skipped === 1 ? "You skipped the only node without a label." : `You skipped all ${left.skipped} nodes without a label.`;
     return [sentence(words), again];
   }

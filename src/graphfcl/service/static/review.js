@@ -78,7 +78,7 @@ function row(issue) {
   const others = [...new Set([...disagreement.map((each) => each.label), ...(dispute ? [dispute.guess] : [])])].filter((each) => each !== label);
   const made = labelRow(issue, show, [
     button("Keep", () => keep(issue), { class: "small", "aria-label": `Keep ${id} as ${label}` }),
-    others.map((name) => button(`Is ${name}`, () => teach([{ id, name, before: label, reason: SETTLED }]), { class: "small", "aria-label": `Change ${id} to ${name}` })),
+    others.map((name) => button(`Is ${name}`, () => teach([{ id, name, before: label, reason: SETTLED }]), { class: "small", "aria-label": `Is ${name}: change the label of ${id}` })),
   ], SETTLED);
   made.lastElementChild.before(sentence(wordsOf(issue), "text"));
   return made;

@@ -56,7 +56,7 @@ function row(entry, newest) {
       button("Changes", () => openEffect(entry.version), { class: "quiet", "aria-label": `Changes of version ${entry.version}` }),
       newest
         ? element("span", { class: "hint" }, "in use")
-        : button("Go back to it", () => goBack(entry), { "aria-label": `Go back to version ${entry.version}` }),
+        : button("Go back", () => goBack(entry), { "aria-label": `Go back to version ${entry.version}` }),
     ),
   );
 }
