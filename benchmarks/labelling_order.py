@@ -1,7 +1,7 @@
 """How many labels does the order of the page save? A scripted person teaches hidden classes over HTTP.
 
 The model is fitted on the train and validation nodes of session 0 of a stream of the track ``open``; every other label
-is hidden. The person labels nodes in the order of ``GET /v1/queue``, or in random order, five before each learn, and
+is hidden. The person labels nodes in the order of ``GET /v1/queue``, or in random order, ten before each learn, and
 slips on 2 % of them. Accuracy is the mean recall over all classes of the stream, on at most forty nodes of each; the
 person passes over these nodes, and over nodes of no class of the stream. Told is after how many labels
 the accuracy stays above 95 % of what the order of the page reaches in the end.
@@ -26,7 +26,7 @@ from graphfcl.client import Client
 from graphfcl.stream import Stream
 from tests.service.pages import serving
 
-BATCH, SLIPS, TESTED, ENOUGH, LISTED = 5, 0.02, 40, 0.95, 150
+BATCH, SLIPS, TESTED, ENOUGH, LISTED = 10, 0.02, 40, 0.95, 150
 
 
 def held_out(stream: Stream, labelled: np.ndarray) -> dict[str, str]:

@@ -16,6 +16,7 @@ from graphfcl.service.writer import Writer
 
 POLL = 0.5  # seconds between two looks at the folder
 QUIET = 5.0  # seconds in which no change was made or under way, after which the cache is written
+GRACE = 5.0  # seconds in which a running computation may end when the service stops
 QUESTIONS = 16  # results that are kept
 
 Question = tuple[Any, ...]  # a name and its arguments
@@ -53,12 +54,13 @@ class Background:
             thread.start()
 
     def stop(self) -> None:
-        """Stop both threads and write the cache for the next start."""
+        """Stop both threads and write the cache for the next start; a long computation is given up."""
         self._stopping.set()
         self._wake.set()
         for thread in self._threads:
-            thread.join()
-        self._write_cache()
+            thread.join(GRACE)
+        if not any(thread.is_alive() for thread in self._threads):
+            self._write_cache()
 
     def changed(self) -> None:
         """A version was published: compute for it what was requested for the last one."""
