@@ -1,10 +1,14 @@
 """Answers that are computed beside: one at a time, for the newest version."""
 
+import threading
 import time
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
+import graphfcl.service.background as background_module
 from graphfcl import InputError
 from graphfcl.service.background import QUESTIONS, Background
 
@@ -52,3 +56,22 @@ def test_a_question_is_answered_for_each_version() -> None:
         background.find(("other", number), compute, writer.current)
     assert background.computed(("tens",), 2) is None, "old questions are forgotten"
     background.stop()
+
+
+def test_a_long_computation_does_not_keep_the_service_from_stopping(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(background_module, "GRACE", 0.1)
+    started, end = threading.Event(), threading.Event()
+
+    def compute(_: Any) -> None:
+        started.set()
+        end.wait(30)
+
+    writer: Any = SimpleNamespace(current=snapshot_of(1), follow=lambda: False, busy=False)
+    background = Background(writer)
+    background.start()
+    background.find(("long",), compute, writer.current)
+    assert started.wait(10)
+    start = time.monotonic()
+    background.stop()
+    assert time.monotonic() - start < 5
+    end.set()
