@@ -4,8 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 import graphfcl.client.answers as answers
-from graphfcl.client.answers import Changed, ClassName
-from graphfcl.client.teaching_answers import Effect, LabelIssues, Members, MovedNodes
+from graphfcl.client.answers import Changed, ClassName, Effect, LabelIssues, Members, MovedNodes
 from graphfcl.client.transport import Transport, address
 
 Id = str | int

@@ -6,8 +6,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Response
 
-from graphfcl.client.answers import ClassName
-from graphfcl.client.teaching_answers import Effect, MovedNodes
+from graphfcl.client.answers import ClassName, Effect, MovedNodes
 from graphfcl.errors import InputError
 from graphfcl.production import GraphClassifier
 from graphfcl.production.model.recalls import Recall

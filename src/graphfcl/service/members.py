@@ -8,8 +8,7 @@ from fastapi import APIRouter, Query, Response
 from pydantic import Field, StrictInt
 
 from graphfcl.active.contract import likeliest_classes
-from graphfcl.client.answers import Changed
-from graphfcl.client.teaching_answers import Members
+from graphfcl.client.answers import Changed, Members
 from graphfcl.errors import quoted
 from graphfcl.production import GraphClassifier
 from graphfcl.production.answers.expected_errors import expected_errors

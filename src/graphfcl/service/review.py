@@ -5,8 +5,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Response
 from pydantic import Field
 
-from graphfcl.client.answers import Changed
-from graphfcl.client.teaching_answers import LabelIssues
+from graphfcl.client.answers import Changed, LabelIssues
 from graphfcl.production import GraphClassifier
 from graphfcl.production.labels.history import now
 from graphfcl.production.labels.label_store import REVIEWED

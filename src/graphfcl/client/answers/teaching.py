@@ -1,9 +1,10 @@
-"""Answers about the effect of a version, the members of a class and disputed labels; see ``answers.py``."""
+"""The effect of a version, the members of a class, and disputed labels."""
 
 from dataclasses import dataclass
 from typing import Literal
 
-from graphfcl.client.answers import Answer, ClassName, ClassProbability, ExpectedErrors, NodeLabel, Recall
+from graphfcl.client.answers.common import Answer, ClassName, ClassProbability, ExpectedErrors, Recall
+from graphfcl.client.answers.labels import NodeLabel
 
 
 @dataclass(frozen=True, kw_only=True)
