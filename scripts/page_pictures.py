@@ -76,6 +76,11 @@ def main(model: Path) -> None:
                 page.press("g")
                 settled(page)
                 take(page, name)
+                if name == "page-desktop":
+                    page.click("#tab-map")
+                    page.wait(lambda: page.texts("#map-legend li"), "the map is drawn")
+                    take(page, "page-map")
+                    page.click("#tab-node")
 
 
 if __name__ == "__main__":

@@ -62,13 +62,16 @@ class Accuracy:
 
 @dataclass(frozen=True, kw_only=True)
 class ListedVersion:
-    """What a version changed. kind: ``fit``, ``learn``, ``rename`` and so on. what: the change in words."""
+    """What a version changed. kind: ``fit``, ``learn``, ``rename`` and so on. what: the change in words. by: who
+    gave labels in it.
+    """
 
     version: int
     when: str
     kind: str
     what: str
     classes: tuple[ClassName, ...]
+    by: tuple[str, ...] = ()
     accuracy: Accuracy | None = None
     warning: str | None = None
 
