@@ -31,9 +31,13 @@ def test_labels_and_history_are_exported(server: Client, free: list[str]) -> Non
         'so, "sure" of it',
     ]
     assert first["when"]
+    labels = [{"id": free[2], "class": "class-00", "note": "=1+1"}]
+    server.send("POST", "/v1/labels", {"labels": labels, "by": "@eve"})
+    (risky,) = [row for row in table(server, "labels") if row["node"] == free[2]]
+    assert (risky["by"], risky["note"]) == ("'@eve", "'=1+1"), "no formula for a spreadsheet"
     assert by_node[free[1]]["class"] == "a, b"
     history = table(server, "history")
-    assert [row["version"] for row in history] == ["1", "2", "3"]
-    assert [row["by"] for row in history] == ["", "ann", "bob"]
+    assert [row["version"] for row in history] == ["1", "2", "3", "4"]
+    assert [row["by"] for row in history] == ["", "ann", "bob", "'@eve"]
     assert history[2]["classes"] == "a, b"
-    assert server.get("/v1/versions").json["versions"][0]["by"] == ["bob"]
+    assert server.get("/v1/versions").json["versions"][0]["by"] == ["@eve"]

@@ -187,7 +187,7 @@ def purity(columns: np.ndarray) -> np.ndarray:
 @dataclass(frozen=True, eq=False)
 class TightGroup:
     """rows: (m,) positions in the crowd, the most typical first (those most like the group's mean).
-    estimated_purity: in (0, 1), of its core."""
+    estimated_purity: in (0, 1)."""
 
     rows: np.ndarray
     estimated_purity: float

@@ -218,7 +218,7 @@ def class_cards(snapshot: Snapshot) -> tuple[list[dict[str, Any]], str]:
             "recall_before": before.get(name),
             "gain": each.gain,
         }
-        if name in measured and name in earlier and is_loss(earlier[name], measured[name]):
+        if not each.few_shot and name in measured and name in earlier and is_loss(earlier[name], measured[name]):
             card["warning"] = f"recognised less often since the last change: {measured[name]}, before {earlier[name]}"
         cards.append(card)
     return cards, gain_text(table)

@@ -96,10 +96,14 @@ class ChangeLog:
             self.recalls = [*self.recalls[-1:], dict(recalls)]
         request = entry.get("request")
         if isinstance(request, dict) and isinstance(request.get("key"), str):
-            self.completed.pop(request["key"], None)
-            self.completed[request["key"]] = Completed(str(request.get("hash")), answer_to(entry, self.integers))
-            while len(self.completed) > self._keys:
-                del self.completed[next(iter(self.completed))]
+            self.remember(request["key"], Completed(str(request.get("hash")), answer_to(entry, self.integers)))
+
+    def remember(self, key: str, completed: Completed) -> None:
+        """The answer to a key; the oldest keys are forgotten."""
+        self.completed.pop(key, None)
+        self.completed[key] = completed
+        while len(self.completed) > self._keys:
+            del self.completed[next(iter(self.completed))]
 
 
 def as_sent(label: ClassLabel) -> ClassLabel:

@@ -137,6 +137,9 @@ def _disagreements(events: Iterable[Entry]) -> dict[str, list[Vote]]:
         elif what in ("unlearn", "review"):
             for node in map(str, event["nodes"]):
                 votes.pop(node, None)
+        elif what == "retire":
+            for node, said in votes.items():
+                votes[node] = {by: vote for by, vote in said.items() if vote.label != str(event["class"])}
         elif what in ("rename", "merge"):
             old, new = str(event["from"]), str(event["to" if what == "rename" else "into"])
             for said in votes.values():

@@ -40,8 +40,8 @@ class Effects:
         computed: Computed | None = self._service.background.find(
             ("effect", version), lambda newest: self._compute(version, newest), snapshot
         )
-        if computed is not None and computed.error is not None and computed.version == snapshot.version:
-            return computed.error
+        if computed is not None and computed.version == snapshot.version:
+            return computed.error or computed.value
         return None
 
     def _key(self, version: int) -> str:
@@ -50,12 +50,12 @@ class Effects:
         except InputError as error:
             raise Problem(422, str(error)) from error
 
-    def _compute(self, version: int, newest: Snapshot) -> None:
+    def _compute(self, version: int, newest: Snapshot) -> VersionEffect:
         versions = self._service.writer.versions
         manifest = versions.manifest(version)
         with self._lock:
             if manifest["sha256"] in self._kept:
-                return
+                return self._kept[manifest["sha256"]]
         parent = manifest["parent"]
         if parent is None:
             raise InputError(f"version {version} is the first one: there is nothing to compare it with.")
@@ -65,6 +65,7 @@ class Effects:
             self._kept[manifest["sha256"]] = effect
             while len(self._kept) > KEPT:
                 self._kept.popitem(last=False)
+        return effect
 
     def _model(self, version: int, newest: Snapshot) -> GraphClassifier:
         """A version that is in memory, or from the folder; one on a graph folder only if its answers are there."""

@@ -13,6 +13,7 @@ from graphfcl.service.service import Service
 from graphfcl.service.snapshots import Snapshot
 
 LABEL_COLUMNS = ("node", "class", "part", "by", "when", "reason", "note")
+AS_THEY_ARE = ("node", "class")  # to be read back
 HISTORY_COLUMNS = ("version", "when", "kind", "by", "what", "classes", "warning")
 
 
@@ -51,11 +52,19 @@ def label_rows(snapshot: Snapshot) -> tuple[Sequence[str], Iterable[Sequence[Any
     return names, zip(*(columns[name].tolist() if name in columns else empty for name in names), strict=True)
 
 
+def _harmless(value: Any) -> Any:
+    """A text that a spreadsheet does not take for a formula."""
+    return f"'{value}" if isinstance(value, str) and value.startswith(("=", "+", "-", "@")) else value
+
+
 def _sent(snapshot: Snapshot, name: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> Response:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(columns)
-    writer.writerows(rows)
+    plain = [name in AS_THEY_ARE for name in columns]
+    writer.writerows(
+        [value if as_is else _harmless(value) for value, as_is in zip(row, plain, strict=True)] for row in rows
+    )
     headers = {
         "ETag": f'"{snapshot.version}"',
         "Cache-Control": "no-store",

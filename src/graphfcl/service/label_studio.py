@@ -64,7 +64,8 @@ def _tasks(snapshot: Snapshot, rows: np.ndarray) -> list[dict[str, Any]]:
     if not rows.size:
         return []
     probabilities = snapshot.predictions(rows).probabilities
-    labelled = {card["id"]: card for card in label_cards(snapshot, rows[snapshot.labels[rows] >= 0])}
+    cards = label_cards(snapshot, rows[snapshot.labels[rows] >= 0])
+    labelled = {card["id"]: card for card in cards if card["role"] != "accepted"}  # nobody gave those
     tasks = []
     for node, row, each in zip(snapshot.ids_at(rows), rows.tolist(), probabilities, strict=True):
         best, label = int(each.argmax()), labelled.get(node)
@@ -156,8 +157,10 @@ def _choices(annotation: Annotation) -> list[str]:
     """The classes that were chosen: of the tag of our configuration, or of any other that has choices."""
     results = [each for each in annotation.result if each.type == "choices"]
     results = [each for each in results if each.from_name == TAG] or results
-    listed = [choice for each in results for choice in each.value.get("choices") or ()]
-    return list(dict.fromkeys(map(str, listed)))
+    listed = [each.value.get("choices") or [] for each in results]
+    if not all(isinstance(part, list) and all(isinstance(one, str | int) for one in part) for part in listed):
+        raise Problem(422, "the choices of an annotation are no list of texts: export the project as JSON.")
+    return list(dict.fromkeys(str(one) for part in listed for one in part))
 
 
 def _person(user: int | dict[str, Any] | None) -> str:

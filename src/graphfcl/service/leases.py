@@ -17,6 +17,7 @@ from graphfcl.service.service import Service, answered
 
 SECONDS = 120.0  # until a lease ends that is not renewed
 MOST = 20  # nodes that one holder has
+MOST_HELD = 10_000  # leases at once
 
 
 class Claim(Body):
@@ -42,6 +43,8 @@ class Leases:
                 for node, lease in self._held.items()
                 if lease[1] > now and (lease[0] != holder or node in wanted)
             }
+            if len(self._held) + len(wanted) > MOST_HELD:
+                wanted = {}
             taken = [node for node in wanted if self._held.get(node, (holder,))[0] != holder]
             held = [node for node in wanted if node not in taken]
             self._held |= dict.fromkeys(held, (holder, now + SECONDS))

@@ -27,7 +27,7 @@ THRESHOLDS = (0.99, 0.98, 0.95, 0.9, 0.8, 0.7, 0.6, 0.5)  # to choose from
 class Accept(Body):
     """Which members of a class to accept, as they are in a version: those of at least this probability.
 
-    leave_out: members that are not accepted all the same.
+    leave_out: members that reach the threshold and are still not accepted.
     """
 
     version: StrictInt

@@ -214,7 +214,7 @@ def _label_next_routes(routes: APIRouter, service: Service) -> None:
         one_list = [snapshot.version, order_version or 0]
         if cursor is not None:
             *its_list, offset = read_cursor(cursor, int, int, int)
-            if its_list != one_list:
+            if its_list != one_list or offset < 0:
                 raise lost_cursor()
         values = {
             "status": "ready" if computed is not None and computed.version == snapshot.version else "computing",

@@ -49,7 +49,7 @@ class Representation:
         elif status == 200 and sent.get("content-type", "").startswith(COMPRESSED):
             sent.add_vary_header("Accept-Encoding")
             if len(content) >= SMALLEST and _takes_gzip(headers.get("accept-encoding", "")):
-                content = _compressed(content, kept=not sent["content-type"].startswith("application/json"))
+                content = _compressed(content, kept=sent.get("cache-control") == "no-cache")
                 sent["content-encoding"], sent["content-length"] = "gzip", str(len(content))
                 if "etag" in sent:
                     sent["etag"] = f"W/{sent['etag']}"  # other bytes of the same meaning

@@ -59,7 +59,7 @@ class IdSearch:
 
     def place_of(self, node: str, place: int) -> int:
         """Where an id is, -1 if it is gone. place: where it was when it was listed."""
-        if place < len(self.ids) and str(self.ids[place]) == node:
+        if 0 <= place < len(self.ids) and str(self.ids[place]) == node:
             return place
         return next(iter(np.flatnonzero(self.ids.astype(str) == node).tolist()), -1)
 

@@ -227,7 +227,7 @@ class Writer:
                 model = write(snapshot)
                 if isinstance(model, dict):
                     if request.key is not None:  # no version keeps it: it holds as long as this process
-                        self._log.completed[request.key] = Completed(request.fingerprint, model)
+                        self._log.remember(request.key, Completed(request.fingerprint, model))
                     return model
                 pointer = self._pointer()
                 self._log.read(self.versions, pointer[0])

@@ -40,9 +40,8 @@ Vectors = Callable[[np.ndarray], np.ndarray]  # (k,) places → (k, d) float32
 class MapLayout:
     """Where nodes lie.
 
-    numbers: (m,) of the nodes, ascending. sketches: (m, 16) of the vectors by which they
-    were put there. positions: (m, 2) from 0 to 1. extent: how
-    much is 1, in units of the kernel.
+    numbers: (m,) of the nodes, ascending. sketches: (m, 16) of the vectors by which they were put there.
+    positions: (m, 2) from 0 to 1. extent: the length of the longer side of the map, in units of the kernel.
     """
 
     numbers: np.ndarray

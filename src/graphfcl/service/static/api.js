@@ -4,7 +4,7 @@ import { token } from "./token.js";
 
 const TRIES = 3;
 const NO_ANSWER = "The service does not answer. Check that it is running, then try again.";
-const CLASS_FIELDS = ["name", "label", "predicted"];
+const CLASS_FIELDS = ["name", "label", "predicted", "class", "guess", "before", "after"];
 
 /** An answer that is not a success. `message` is one sentence to show; `status` is 0 where no answer came. */
 export class ServiceError extends Error {

@@ -45,3 +45,13 @@ export async function noteConflict(decision) {
     return false; // the refusal is shown as it came
   }
 }
+
+/** Those of a batch whose node got another label from someone else since its label was seen here. */
+export async function relabelled(batch) {
+  const found = [];
+  for (const each of batch.filter((other) => replacing(other) && !other.again)) {
+    const node = await read(path("nodes", each.id)).catch(() => null);
+    if (node !== null && node.label !== each.before && (await noteConflict(each))) found.push(each);
+  }
+  return found;
+}

@@ -4,7 +4,7 @@ import { carryOut, leavesOpen, lostAnswer, parcelOf, path, read, ServiceError } 
 import { inTurn, reload, secondsSince, resolveOpen, tellStale, trackOpen } from "./changes.js";
 import { chooseClass } from "./class_choice.js";
 import { decisionRow } from "./decision_row.js";
-import { asSent, newDecision, noteConflict, replacing, summary, unlearned } from "./decision_states.js";
+import { asSent, newDecision, noteConflict, relabelled, replacing, summary, unlearned } from "./decision_states.js";
 import { byId, element, fill } from "./dom.js";
 import { classNames, on } from "./state.js";
 import { caution, say, showWork, tellError } from "./status.js";
@@ -180,7 +180,10 @@ async function sendAgain(batch) {
   const gone = batch.filter((each) => before.has(each.name) && !classNames().includes(each.name));
   for (const each of gone) Object.assign(each, { state: "failed", trouble: `the class “${each.name}” is gone` });
   const others = batch.filter((each) => !gone.includes(each));
-  if (others.length > 0) await send(others, true);
+  const unseen = await relabelled(others);
+  const same = others.filter((each) => !unseen.includes(each));
+  if (same.length > 0) await send(same, true);
+  for (const each of unseen) tellConflict(each);
   if (gone.length > 0) caution("Someone else changed the model: a class that you used is gone. See your last decisions.");
   draw();
 }
@@ -208,14 +211,11 @@ function undo(decision) {
   decisions = decisions.filter((each) => each !== decision);
   draw();
   wiring.putBack(decision.id);
-  if (unlearned(decision) && !decision.again) {
-    sayAsBefore(decision);
-    return Promise.resolve();
-  }
+  if (unlearned(decision) && !decision.again) return sayAsBefore(decision);
   return inTurn(() => takeBack(decision));
 }
 
-function sayAsBefore({ id }) {
+async function sayAsBefore({ id }) {
   say(`${id} has its label back as it was.`);
 }
 
@@ -248,7 +248,7 @@ async function sendBack(decision) {
   const parcel =
     before === null
       ? parcelOf("DELETE", path("labels"), { ids: [id] })
-      : parcelOf("POST", path("labels"), { labels: [{ id, class: before }], on_conflict: "replace" });
+      : parcelOf("POST", path("labels"), { labels: [{ id, class: before, reason: "taken back" }], by: signature(), on_conflict: "replace" });
   try {
     await carryOut(parcel);
   } catch (error) {

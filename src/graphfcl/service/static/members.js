@@ -11,6 +11,7 @@ import { classNames, on } from "./state.js";
 import { currentView, onView, openView } from "./views.js";
 
 const PAGE = 25;
+const MOST = 1000; // entries that are read again at once
 const USUAL = 0.95; // the threshold that is chosen at first
 
 let name = null; // the class that is shown
@@ -49,7 +50,7 @@ async function load() {
   const mine = latest;
   if (!classNames().includes(name)) take(classNames()[0] ?? null);
   if (name === null) return;
-  const shown = (list) => Math.max(PAGE, Math.ceil((list?.length ?? 0) / PAGE) * PAGE);
+  const shown = (list) => Math.min(MOST, Math.max(PAGE, Math.ceil((list?.length ?? 0) / PAGE) * PAGE));
   try {
     const [first, second] = await Promise.all([
       read(`${path("classes", name, "members")}?limit=${shown(members?.members)}`),
@@ -152,7 +153,7 @@ async function correct(id) {
 function acceptForm() {
   const choices = members.choices.filter(({ nodes }, place, all) => nodes > 0 && nodes !== all[place - 1]?.nodes);
   if (choices.length === 0) return sentence("No prediction is probable enough to be accepted.");
-  const chosen = choices.find((each) => each.threshold === threshold) ?? choices[0];
+  const chosen = choices.find((each) => each.threshold === threshold) ?? choices.findLast((each) => each.threshold >= threshold) ?? choices[0];
   threshold = chosen.threshold;
   const select = element(
     "select",
@@ -178,7 +179,7 @@ function errorsText({ mean, low, high }) {
 }
 
 async function accept() {
-  const body = { version: members.version, threshold, leave_out: [...leftOut], by: await signed() };
+  const body = { version: members.version, threshold, leave_out: members.members.map((each) => each.id).filter((id) => leftOut.has(id)), by: await signed() };
   const words = ({ accepted: count, expected_errors: errors }, seconds) =>
     `${counted(count, "prediction")} accepted as ${name} in ${seconds}; ${errorsText(errors)}.`;
   const after = (answer) => {

@@ -101,8 +101,9 @@ async function lease() {
     for (const id of gone) taken.add(id);
     waiting = waiting.filter((each) => !gone.includes(each.id));
   }
-  const next = waiting.find((each) => each.id !== state.wanted);
-  if (next !== undefined) prepare(next.id);
+  const next = waiting.filter((each) => each.id !== state.wanted);
+  // If no node is in turn, the first of them is shown now, and the second one follows.
+  for (const each of next.slice(0, stoppedAt === state.wanted ? 2 : 1)) prepare(each.id);
 }
 
 function showFirst() {

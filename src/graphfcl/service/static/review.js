@@ -11,6 +11,7 @@ import { timeText } from "./statements.js";
 import { currentView, onView, openView } from "./views.js";
 
 const PAGE = 25;
+const AT_ONCE = 150; // labels that the service sends at once
 const SETTLED = "review"; // a label with this reason settles what people said before
 const PATIENCE = 3000; // milliseconds between questions while disputes are computed
 
@@ -33,7 +34,7 @@ async function load() {
   const mine = latest;
   for (;;) {
     try {
-      const answer = await read(`/v1/label-issues?limit=${shown}`);
+      const answer = await readIssues(shown);
       if (mine !== latest) return;
       draw(answer);
       if (answer.status === "ready" || answer.disputes_version !== null) return;
@@ -45,6 +46,18 @@ async function load() {
     await new Promise((resolve) => setTimeout(resolve, PATIENCE));
     if (mine !== latest || currentView() !== "review") return;
   }
+}
+
+/** The first `count` labels; the service sends at most `AT_ONCE` of them at once. */
+async function readIssues(count) {
+  const answer = await read(`/v1/label-issues?limit=${Math.min(count, AT_ONCE)}`);
+  while (answer.issues.length < Math.min(count, answer.total)) {
+    const limit = Math.min(AT_ONCE, count - answer.issues.length);
+    const next = await read(`/v1/label-issues?limit=${limit}&offset=${answer.issues.length}`);
+    if (next.version !== answer.version || next.issues.length === 0) break;
+    answer.issues.push(...next.issues);
+  }
+  return answer;
 }
 
 function panel(...children) {
