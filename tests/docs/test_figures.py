@@ -134,6 +134,7 @@ SOURCES_OF_PART: dict[str, tuple[str, ...]] = {  # a protocol among the argument
     "answers": ("answers.csv",),
     "groups": ("groups.csv",),
     "label-issues": ("label_issues.csv",),
+    "labelling-order": ("labelling_order.csv",),
     "strategies": ("active",),
     "closed-set": ("closed_set.csv",),
     "false-positives": ("false_positives.csv",),

@@ -91,7 +91,7 @@ def skip_all(page: Page) -> list[str]:
 
 def keys(page: Page) -> dict[str, str]:
     """The class of each key that is shown."""
-    rows = [re.match(r"(\d)(.*)", text) for text in page.texts(".class-key")]
+    rows = [re.match(r"(\d) (.*?)(?:, likeliest)?$", text) for text in page.texts(".class-key")]
     return {row.group(1): row.group(2) for row in rows if row}
 
 

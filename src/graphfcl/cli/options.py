@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import wraps
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
@@ -17,10 +17,12 @@ import graphfcl.stream as streams
 from graphfcl.cli.completion import choices, graph_names, method_names, model_folders
 from graphfcl.errors import InputError
 from graphfcl.graph.tables import DATABASE_VARIABLE, NO_DATABASE, SQL, name_of_tables
-from graphfcl.graph.tables.columns import ReadColumns
 from graphfcl.runtime.devices import best_device, checked_device
 from graphfcl.runtime.tasks import Tasks, find_backend
 from graphfcl.runtime.tasks.submitit_backend import options_from
+
+if TYPE_CHECKING:
+    from graphfcl.graph.tables.columns import ReadColumns
 
 KEYWORD, REQUIRED = inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.empty
 
@@ -122,7 +124,7 @@ class GraphOptions(OptionGroup):
         with graphs.open_tables(*tables, columns, database=self.database, name=self.name) as files:
             yield files
 
-    def dataset(self, columns: ReadColumns | None = None) -> "tuple[datasets.Dataset, dict[str, str]]":
+    def dataset(self, columns: "ReadColumns | None" = None) -> "tuple[datasets.Dataset, dict[str, str]]":
         """The dataset of the name or of the tables, and its options. columns: as for :func:`find_dataset`."""
         self.check()
         if self.graph is not None:
@@ -131,12 +133,12 @@ class GraphOptions(OptionGroup):
         made = datasets.Dataset(self.name or name, "tables of nodes and edges", lambda _, __: self._read(columns), name)
         return made, {}
 
-    def load(self, columns: ReadColumns | None = None) -> "tuple[graphs.Graph, streams.Protocol | None]":
+    def load(self, columns: "ReadColumns | None" = None) -> "tuple[graphs.Graph, streams.Protocol | None]":
         """The graph, in memory, with its default rules. columns: as for :func:`find_dataset`."""
         dataset, options = self.dataset(columns)
         return dataset.read(self.data_dir, options), dataset.protocol
 
-    def _read(self, columns: ReadColumns | None) -> "graphs.Graph":
+    def _read(self, columns: "ReadColumns | None") -> "graphs.Graph":
         options = datasets.option_pairs(self.columns) if self.columns else {}
         with self._tables() as tables:
             return datasets.graph_of_tables(tables, options, columns, "--columns")

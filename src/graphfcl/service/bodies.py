@@ -3,11 +3,10 @@
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, StrictStr, ValidationError, model_validator
-from pydantic_core import PydanticCustomError
 
 from graphfcl.errors import did_you_mean, quoted, shown
 from graphfcl.graph.ids import CLASS_NAME, NODE_ID
-from graphfcl.service.problems import UNKNOWN_FIELD, Problem
+from graphfcl.service.problems import Problem, UnknownFieldError
 
 Whole = Annotated[StrictInt, Field(ge=-(2**63), lt=2**63)]
 Id = Annotated[StrictStr, Field(max_length=NODE_ID.longest)] | Whole
@@ -34,8 +33,7 @@ class Body(BaseModel):
         if isinstance(values, dict):
             known = [field.alias or name for name, field in cls.model_fields.items()]
             for name in values.keys() - set(known):
-                text = f"there is no field {quoted(name)}: {did_you_mean(name, known)}"
-                raise PydanticCustomError(UNKNOWN_FIELD, "{text}", {"text": text})
+                raise UnknownFieldError(f"there is no field {quoted(name)}: {did_you_mean(name, known)}")
         return values
 
 

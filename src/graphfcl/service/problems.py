@@ -20,7 +20,10 @@ DETAILS = {
 }
 
 KIND_OF_STATUS = {status: kind for kind, (status, _) in reversed(KINDS.items())}
-UNKNOWN_FIELD = "unknown_field"  # type of the errors of a body that has a field too many
+
+
+class UnknownFieldError(ValueError):
+    """A body has a field too many."""
 
 
 class Problem(Exception):
@@ -71,8 +74,9 @@ def _invalid(error: RequestValidationError) -> Problem:
     place = ".".join(str(part) for part in first["loc"] if part != "body")
     if first["type"] == "literal_error":
         return Problem(422, f"{place} is {shown(first['input'])}: take {first['ctx']['expected']}.")
-    if first["type"] == UNKNOWN_FIELD:
-        return Problem(422, f"{place or 'the body'}: {first['msg']}", "unknown-field")
+    cause = first.get("ctx", {}).get("error")
+    if isinstance(cause, UnknownFieldError):
+        return Problem(422, f"{place or 'the body'}: {cause}", "unknown-field")
     return Problem(422, f"{place or 'the body'}: {first['msg']}.")
 
 
