@@ -186,7 +186,10 @@ def test_the_map_of_a_new_version_says_what_changed_and_does_not_jump(page: Page
     nodes = members("class-08")[:4]
     labels = [{"id": str(node), "class": "gears"} for node in nodes]
     page.served.ask("POST", "/v1/labels", {"labels": labels})
-    page.wait(lambda: page.texts("#map-changed") == ["changed since version 1"], "the page sees the new version")
+    page.wait(
+        lambda: page.texts("#map-changed") == [f"changed since version {before['version']}"],
+        "the page sees the new version",
+    )
     page.wait(lambda: page.served.ask("GET", "/v1/map")["status"] == "ready", "it is laid out")
     after = page.served.ask("GET", "/v1/map")
     assert [after["x"], after["y"]] == [before["x"], before["y"]]
