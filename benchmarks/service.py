@@ -1,6 +1,6 @@
 """A model over HTTP: reading one node beside a learn, and a learn through the service, as ratios in one run.
 
-A real server in a process of its own, eight clients that read without a pause, or at five requests a second in sum, as
+A real server in a process of its own, eight clients that read without a pause, or at five requests a second each, as
 people at the page do. ``GRAPH=debian`` takes the real graph, ``METHOD`` another method; six classes are hidden and
 taught from five nodes each.
 """
@@ -37,7 +37,7 @@ OF_THE_PAGE = ("", "/neighbours", "/explanation", "")  # what a person at the pa
 class Readers:
     """Clients that read nodes without a pause, each over a connection of its own.
 
-    pace: requests a second of all together, with pauses of random length; then also what else the page reads of a node.
+    pace: requests a second of each, with pauses of random length; then also what else the page reads of a node.
     """
 
     def __init__(self, port: int, nodes: list[str], pace: float | None = None) -> None:
@@ -64,7 +64,7 @@ class Readers:
             what = ""
             if self.pace is not None:
                 what = OF_THE_PAGE[int(draw.integers(len(OF_THE_PAGE)))]
-                if self._stop.wait(draw.exponential(CLIENTS / self.pace)):
+                if self._stop.wait(draw.exponential(1 / self.pace)):
                     return
             start = time.perf_counter()
             connection.request("GET", f"/v1/nodes/{node}{what}")
@@ -182,7 +182,7 @@ def measure(folder: Path, supports: dict[str, list[Any]], alone: float, nodes: l
     report(f"the same while {CLIENTS} clients read", float(np.median(beside)), "s", "-", True)
     idle, paced = np.median(pairs, axis=0).tolist()
     report(f"a learn, {PAIRS} times, nobody reads", idle, "s", "-", True)
-    report(f"in turn with it, {CLIENTS} clients at {PACE:g} requests a second", paced, "s", "-", True)
+    report(f"in turn with it, {CLIENTS} clients at {PACE:g} requests a second each", paced, "s", "-", True)
     report("the second / the first, median of the ratios", ratio_of(pairs), "x", "<= 1.4", ratio_of(pairs) <= 1.4)
 
 
