@@ -1,23 +1,23 @@
 """Queries of a model: classes, probabilities, prediction sets, labels, explanations, what to label next."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from graphfcl.errors import InputError, shown
-from graphfcl.graph.ids import ClassLabel, text_array
+from graphfcl.graph.ids import ClassLabel
 from graphfcl.graph.tables.frames import is_frame, table_like
-from graphfcl.methods import METHODS, SILENT, Learner, Progress
+from graphfcl.methods import SILENT, Progress
 from graphfcl.methods.progress import progress_of
 from graphfcl.production.answers.answers import Predictions, class_probabilities, class_sets, predictions
 from graphfcl.production.changes.live_model import LiveModel
-from graphfcl.production.graph import NodeIndex
-from graphfcl.production.labels.label_store import LabelRole, LabelStore, Statement
+from graphfcl.production.model.explaining import explain_node
+from graphfcl.production.model.label_table import Columns, label_table
 from graphfcl.production.model.parts import whole_number
-from graphfcl.production.model.state import ModelState, RowAnswers
+from graphfcl.production.model.state import RowAnswers
 from graphfcl.runtime.html import html_table
 
 if TYPE_CHECKING:
@@ -29,9 +29,6 @@ if TYPE_CHECKING:
     from graphfcl.production.labels.class_curves import CurvePoint
     from graphfcl.production.model.card import ClassCard, ModelCard
     from graphfcl.production.model.info import ModelInfo
-
-Columns = dict[str, np.ndarray]
-LEAST = 1e-12  # the smallest probability of a class
 
 
 @dataclass(frozen=True)
@@ -316,92 +313,3 @@ class AnsweringModel(LiveModel):
         from graphfcl.production.model.card import card_of
 
         return card_of(self._current(), self.configuration, self.info())
-
-
-def label_table(
-    labels: LabelStore, names: NodeIndex, nodes: Sequence[Any] | None = None
-) -> tuple[Columns, np.ndarray | None]:
-    """Columns ``node, class, part, by, when`` and kept ones, and (rows,) which of the nodes each row is about.
-
-    There is a row for each statement, or one without any. nodes: ids of nodes, in whose order the rows come; those
-    without a label have no row. None: all labelled nodes, and None as the second value.
-    """
-    labelled, places = None, np.arange(labels.nodes.size)
-    if nodes is not None:
-        labelled, places = _places(labels, names.numbers_of(nodes))
-    by_place = [labels.statements.get(number, ()) or (Statement(),) for number in labels.nodes[places].tolist()]
-    counts = np.array([len(each) for each in by_place], dtype=np.int64)
-    rows = np.repeat(places, counts)
-    statements = [statement for each in by_place for statement in each]
-    roles = {int(role): role.name.lower() for role in LabelRole}
-    kept = [dict(statement.kept) for statement in statements]
-    kept_names = dict.fromkeys(name for each in kept for name in each)
-    columns = {
-        "node": names.ids_of(labels.nodes[rows]),
-        "class": labels.label_array()[labels.class_of_column()[labels.columns[rows]]],
-        "part": text_array([roles[part] for part in labels.parts[rows].tolist()]),
-        "by": text_array([statement.by for statement in statements]),
-        "when": text_array([statement.when for statement in statements]),
-        **{name: text_array([each.get(name, "") for each in kept]) for name in kept_names},
-    }
-    return columns, None if labelled is None else np.repeat(labelled, counts)
-
-
-def _places(labels: LabelStore, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Which of some nodes have a label, and their places in the label store."""
-    if labels.nodes.size == 0:
-        return np.zeros(0, np.int64), np.zeros(0, np.int64)
-    order = np.argsort(labels.nodes, kind="stable")
-    places = order[np.searchsorted(labels.nodes, numbers, sorter=order).clip(max=labels.nodes.size - 1)]
-    labelled = np.flatnonzero(labels.nodes[places] == numbers)
-    return labelled, places[labelled]
-
-
-def explain_node(state: ModelState, node: Any, top: int) -> dict[str, Any]:
-    """Why a node got its class, as JSON values, in ids, class names and feature names of the user.
-
-    Probabilities are those of ``predict``, with the node's own temperature.
-    """
-    graph, labels = state.parts.graph, state.parts.label_store
-    numbers = graph.numbers_of([node])
-    answer = state.answering.answers_at(graph.visible.rows(numbers))
-    explained = state.answering.using(lambda learner: learner.explain(graph.visible, int(numbers[0]), top))
-    if explained is None:
-        method = state.parts.configuration.method
-        able = " or ".join(repr(each.name) for each in METHODS if each.learner.explain is not Learner.explain)
-        raise InputError(f"a model of the method {method!r} cannot explain itself: fit one of {able}.")
-    alone = replace(answer, scores=np.log(np.maximum(np.array([explained.before_smoothing]), LEAST)))
-    probabilities, own = (class_probabilities(labels, each)[0] for each in (answer, alone))
-    named = np.unique([numbers[0], *(other for other, *_ in (*explained.around, *explained.neighbours))])
-    ids = dict(zip(named.tolist(), graph.ids_at(graph.visible.rows(named)).tolist(), strict=True))
-    class_of_column = labels.class_of_column()
-    around = graph.visible.rows(np.array([other for other, *_ in explained.neighbours], dtype=np.int64))
-    answered = class_probabilities(labels, state.answering.answers_at(around))
-    first = int(class_of_column[explained.classes[0][0]])
-    places = dict.fromkeys(int(class_of_column[column]) for column, _ in explained.classes)
-    return {
-        "node": ids[int(numbers[0])],
-        "classes": [
-            {
-                "class": labels.labels[place],
-                "probability": float(probabilities[place]),
-                "by_itself": float(own[place]),
-            }
-            for place in places
-            if place >= 0
-        ],
-        "blocks": explained.blocks,
-        "features": {graph.columns.name(column): value for column, value in explained.features},
-        "around": {ids[other]: value for other, value in explained.around},
-        "neighbours": [
-            {
-                "node": ids[other],
-                "share": share,
-                "probability": float(by_model) if probability is None else probability,
-                "adds": adds,
-            }
-            for (other, share, probability, adds), by_model in zip(
-                explained.neighbours, answered[:, first], strict=True
-            )
-        ],
-    }

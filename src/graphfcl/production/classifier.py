@@ -1,10 +1,10 @@
 """The entry point of ``production``: a classifier on a growing graph, fitted once and taught classes later.
 
-:class:`GraphClassifier` has the verbs that change or store a model. Its base :class:`AnsweringModel` (``answering.py``)
-has the queries, and the base of that, :class:`LiveModel` (``changes/live_model.py``), holds the state.
+:class:`GraphClassifier` fits a model, changes its graph, and saves and loads it. Its bases are :class:`TeachableModel`
+(``teaching.py``) for changes of labels and classes, :class:`AnsweringModel` (``answering.py``) for queries, and
+:class:`LiveModel` (``changes/live_model.py``), which holds the state.
 """
 
-import datetime
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -16,26 +16,22 @@ import numpy as np
 from graphfcl.defaults import MODEL_METHOD
 from graphfcl.errors import InputError
 from graphfcl.graph.ids import ClassLabel
-from graphfcl.graph.tables.frames import is_table
 from graphfcl.methods import SILENT, Learner, Progress
 from graphfcl.methods.progress import progress_of
-from graphfcl.production.answering import AnsweringModel
 from graphfcl.production.answers.answers import ModelAnswers
 from graphfcl.production.graph.place import AS_BEFORE, FolderUse
-from graphfcl.production.labels.label_store import REVIEWED, Statement, Support
 from graphfcl.production.model.parameters import changed_parameters, refuse_targets, with_settings
 from graphfcl.production.model.parts import ModelParts, list_of_names, make_configuration
 from graphfcl.production.model.state import AnsweringLearner, ModelState
 from graphfcl.production.model.versions import Versions
+from graphfcl.production.teaching import TeachableModel
 
 if TYPE_CHECKING:  # predictions do not import what only a change needs
-    from graphfcl.production.changes.guards import NewClasses
     from graphfcl.production.changes.refitting import Refit
-    from graphfcl.production.labelling.groups import Group
     from graphfcl.production.model.fit_checkpoints import FitCheckpoints
 
 
-class GraphClassifier(AnsweringModel):
+class GraphClassifier(TeachableModel):
     """A classifier on a growing graph, in scikit-learn's manner.
 
     The constructor's arguments are the whole configuration; learned state ends in ``_``.
@@ -169,124 +165,6 @@ class GraphClassifier(AnsweringModel):
         brought = None if graph is None else as_graph(graph, "refit")
         with self._change() as draft, progress_of(progress) as watching:
             return refit_draft(draft, brought, anyway=anyway, device=self.device, progress=watching)
-
-    # Learning
-
-    def learn(
-        self,
-        supports: Any,
-        *,
-        by: str = "",
-        when: str | datetime.date = "",
-        on_conflict: str = "refuse",
-        new_classes: "NewClasses" = True,
-    ) -> "GraphClassifier":
-        """Learn classes from labelled nodes: ``{"class name": [node ids]}``; a known class gets more supports.
-
-        supports: such a mapping, a DataFrame, or the Path of a table, with the columns ``node`` and ``class``, or those
-        of the tables of the fit; its columns ``by``, ``when`` and those that the fit did not have are kept with the
-        labels. by, when: who gave the labels and when. on_conflict, new_classes: see :meth:`learn_listed`.
-        """
-        if is_table(supports):
-            from graphfcl.production.changes.user_tables import read_supports
-
-            columns, graph = self._columns(), self._current().parts.graph
-            listed = read_supports(supports, columns, graph=graph, by=by, when=when, classes=self.classes_)
-        else:
-            from graphfcl.production.changes.label_batch import supports_of
-
-            statement = Statement.of(by, when, {}, "the supports")
-            listed = supports_of(supports, statement, self._current().parts.label_store)
-        return self.learn_listed(listed, on_conflict=on_conflict, new_classes=new_classes)
-
-    def learn_listed(
-        self, supports: Sequence[Support], *, on_conflict: str = "refuse", new_classes: "NewClasses" = True
-    ) -> "GraphClassifier":
-        """Learn from a list of supports, each with its place in a table and who gave it.
-
-        on_conflict: if a node has another label, ``refuse`` all supports, ``keep`` the label it has, or ``replace`` it.
-        A label that another person gives again is stored once, with both names.
-        new_classes: which classes may be new. True: any whose name differs from all known ones by more than case, white
-        space and accents; others are refused. A list: the classes in it, whatever they look like, and no other. False:
-        none.
-        """
-        with self._change() as draft:
-            draft.learn(supports, on_conflict, new_classes)
-        return self
-
-    def name_group(
-        self,
-        group: "Group",
-        name: ClassLabel,
-        *,
-        nodes: Sequence[Any] | None = None,
-        by: str = "",
-        when: str | datetime.date = "",
-        new_classes: "NewClasses" = True,
-    ) -> "GraphClassifier":
-        """Teach a group that :meth:`groups` found as a class.
-
-        nodes: the members to learn, all of them; None: ``shot`` typical, diverse ones. That they were members of a
-        group is kept with the labels. by, when: see :meth:`learn`. new_classes: see :meth:`learn_listed`.
-        """
-        from graphfcl.production.changes.label_batch import supports_of
-        from graphfcl.production.labelling.groups import supports_of_group
-
-        state = self._current()
-        ids = supports_of_group(state, group, self.shot, nodes)
-        statement = Statement.of(by, when, {"reason": group.reason}, "the group")
-        return self.learn_listed(supports_of({name: ids}, statement, state.parts.label_store), new_classes=new_classes)
-
-    def accept(
-        self, nodes: Sequence[Any], *, by: str = "", when: str | datetime.date = "", reason: str = ""
-    ) -> "GraphClassifier":
-        """Keep the predicted classes of some nodes without a label as labels of their own kind.
-
-        The model does not learn from accepted labels, and is neither calibrated nor measured with them: no answer
-        changes. :meth:`unlearn` takes them back, and :meth:`learn` turns them into labels that were given.
-        by, when, reason: who accepted them, when and why.
-        """
-        statement = Statement.of(by, when, {"reason": reason}, "the accepted labels")
-        nodes = self._ids(nodes)
-        with self._change() as draft:
-            draft.accept(nodes, statement)
-        return self
-
-    def review(self, nodes: Sequence[Any], *, by: str = "", when: str | datetime.date = "") -> "GraphClassifier":
-        """Note that the labels of some nodes were looked at and stay: :meth:`label_issues` does not list them again.
-
-        That is kept with the label until it is replaced or taken back. by, when: who looked at them and when.
-        """
-        statement = Statement.of(by, when, {REVIEWED: "kept"}, "the review")
-        nodes = self._ids(nodes)
-        with self._change() as draft:
-            draft.review(nodes, statement)
-        return self
-
-    def unlearn(self, nodes: Sequence[Any]) -> "GraphClassifier":
-        """Take back the labels of some nodes; a class that loses its last one is retired."""
-        nodes = self._ids(nodes)
-        with self._change() as draft:
-            draft.unlearn(nodes)
-        return self
-
-    def rename(self, old: ClassLabel, new: ClassLabel) -> "GraphClassifier":
-        """Rename a class; nothing else changes."""
-        with self._change() as draft:
-            draft.rename(old, new)
-        return self
-
-    def merge(self, source: ClassLabel, into: ClassLabel) -> "GraphClassifier":
-        """Merge one class into another."""
-        with self._change() as draft:
-            draft.merge(source, into)
-        return self
-
-    def retire(self, name: ClassLabel) -> "GraphClassifier":
-        """Stop predicting a class; its nodes lose their label."""
-        with self._change() as draft:
-            draft.retire(name)
-        return self
 
     # The graph
 
