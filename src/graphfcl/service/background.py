@@ -18,6 +18,7 @@ POLL = 0.5  # seconds between two looks at the folder
 QUIET = 5.0  # seconds in which no change was made or under way, after which the cache is written
 GRACE = 5.0  # seconds in which a running computation may end when the service stops
 QUESTIONS = 16  # results that are kept
+UNEXPECTED = "an unexpected error: it is tried again with the next version; please report it with the service's log."
 
 Question = tuple[Any, ...]  # a name and its arguments
 log = logging.getLogger("graphfcl.service")
@@ -30,6 +31,17 @@ class Computed:
     version: int
     value: Any = None
     error: str | None = None
+
+
+def compute_for(snapshot: Snapshot, compute: Callable[[Snapshot], Any], name: str) -> Computed:
+    """The result for the version of a snapshot. Whatever goes wrong becomes its error. name: for the log."""
+    try:
+        return Computed(snapshot.version, compute(snapshot))
+    except GraphfclError as error:
+        return Computed(snapshot.version, error=str(error))
+    except Exception:  # a plug-in may raise anything, and the service must go on
+        log.exception("%s of version %d could not be computed", name, snapshot.version)
+        return Computed(snapshot.version, error=UNEXPECTED)
 
 
 class Background:
@@ -121,14 +133,7 @@ class Background:
                 return False
             del self._wanted[question]
             compute = self._compute[question]
-        snapshot = self._writer.current
-        try:
-            result = Computed(snapshot.version, compute(snapshot))
-        except GraphfclError as error:
-            result = Computed(snapshot.version, error=str(error))
-        except Exception:  # one failing question must not stop the others
-            log.exception("%s could not be computed", question[0])
-            result = Computed(snapshot.version, error="an unexpected error; the log of the service has more.")
+        result = compute_for(self._writer.current, compute, str(question[0]))
         with self._lock:
             if question in self._requested:
                 self._results[question] = result

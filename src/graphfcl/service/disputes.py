@@ -1,16 +1,14 @@
 """Labels that need a second look: those that the model disputes, and those on which people disagree."""
 
-import logging
 import threading
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from graphfcl.errors import GraphfclError
 from graphfcl.production.labels.history import Entry, lineage, written_by_graphfcl
 from graphfcl.production.model.versions import Versions
-from graphfcl.service.background import Computed
+from graphfcl.service.background import Computed, compute_for
 from graphfcl.service.snapshots import Snapshot
 
 MOST = 1_000  # disputed labels that are listed
@@ -18,8 +16,6 @@ REST = 10.0  # a computation starts again after so many times as long as it took
 EVENTS = ("learn", "unlearn", "rename", "merge", "retire", "rollback", "review")
 
 SETTLED = "review"  # the reason of a label that was given when people disagreed
-
-log = logging.getLogger("graphfcl.service")
 
 
 @dataclass(frozen=True)
@@ -65,13 +61,7 @@ class Disputes:
 
     def _run(self, snapshot: Snapshot) -> None:
         start = time.monotonic()
-        try:
-            result = Computed(snapshot.version, _disputes(snapshot))
-        except GraphfclError as error:
-            result = Computed(snapshot.version, [], str(error))
-        except Exception:
-            log.exception("disputed labels could not be computed")
-            result = Computed(snapshot.version, [], "an unexpected error; the log of the service has more.")
+        result = compute_for(snapshot, _disputes, "disputed labels")
         with self._lock:
             self._result, self._running = result, False
             self._again = time.monotonic() + REST * (time.monotonic() - start)

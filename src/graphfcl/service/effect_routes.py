@@ -8,14 +8,13 @@ from fastapi import APIRouter, Query, Response
 
 from graphfcl.client.answers import ClassName, Effect, MovedNodes
 from graphfcl.errors import InputError
-from graphfcl.production import GraphClassifier
 from graphfcl.production.model.recalls import Recall
 from graphfcl.service.background import Computed
 from graphfcl.service.changes import as_sent
 from graphfcl.service.effects import LISTED, Move, VersionEffect, compute_effect
+from graphfcl.service.paging import cursor_at, page_start
 from graphfcl.service.problems import Problem
 from graphfcl.service.service import Service, answered, refuse_many
-from graphfcl.service.snapshots import Snapshot
 
 KEPT = 8  # versions whose effects stay in memory
 
@@ -38,7 +37,7 @@ class Effects:
                 self._kept.move_to_end(key)
                 return self._kept[key]
         computed: Computed | None = self._service.background.find(
-            ("effect", version), lambda newest: self._compute(version, newest), snapshot
+            ("effect", version), lambda _: self._compute(version), snapshot
         )
         if computed is not None and computed.version == snapshot.version:
             return computed.error or computed.value
@@ -50,7 +49,7 @@ class Effects:
         except InputError as error:
             raise Problem(422, str(error)) from error
 
-    def _compute(self, version: int, newest: Snapshot) -> VersionEffect:
+    def _compute(self, version: int) -> VersionEffect:
         versions = self._service.writer.versions
         manifest = versions.manifest(version)
         with self._lock:
@@ -59,25 +58,13 @@ class Effects:
         parent = manifest["parent"]
         if parent is None:
             raise InputError(f"version {version} is the first one: there is nothing to compare it with.")
-        before, after = (self._model(number, newest) for number in (parent, version))
+        before, after = (self._service.writer.model_of(number) for number in (parent, version))
         effect = compute_effect(before, after, manifest["changes"])
         with self._lock:
             self._kept[manifest["sha256"]] = effect
             while len(self._kept) > KEPT:
                 self._kept.popitem(last=False)
         return effect
-
-    def _model(self, version: int, newest: Snapshot) -> GraphClassifier:
-        """A version that is in memory, or from the folder; one on a graph folder only if its answers are there."""
-        writer = self._service.writer
-        pointer = version, writer.versions.manifest(version)["sha256"]
-        for snapshot in (newest, writer.previous):
-            if snapshot is not None and snapshot.pointer == pointer:
-                return snapshot.model
-        model = GraphClassifier.from_version(writer.versions, version, device=newest.model.device, whole=True)
-        if not model.has_answers:
-            raise InputError(f"the predictions of version {version} are not on disk any more, so nothing is compared.")
-        return model
 
 
 def effect_routes(service: Service) -> APIRouter:
@@ -104,7 +91,7 @@ def effect_routes(service: Service) -> APIRouter:
         version: int,
         number: int,
         limit: Annotated[int, Query(ge=1)] = 50,
-        offset: Annotated[int, Query(ge=0)] = 0,
+        cursor: str | None = None,
     ) -> Response:
         """The nodes of one move of an effect, which is ready."""
         refuse_many(limit, service.limits.ids, "nodes")
@@ -113,8 +100,10 @@ def effect_routes(service: Service) -> APIRouter:
             why = f"has no move {number}" if isinstance(effect, VersionEffect) else "is not computed"
             raise Problem(404, f"the effect of version {version} {why}: /v1/versions/{version}/effect lists them.")
         move = effect.moves[number - 1]
-        ids = [str(each) for each in move.ids[offset : offset + limit].tolist()]
-        values = {**_names(move), "total": int(move.ids.size), "ids": ids}
+        start = page_start(cursor, version, number)
+        ids = [str(each) for each in move.ids[start : start + limit].tolist()]
+        further = cursor_at(start + limit, move.ids.size, version, number)
+        values = {**_names(move), "total": int(move.ids.size), "ids": ids, "next_cursor": further}
         return answered(values, service.writer.current.version)
 
     return routes

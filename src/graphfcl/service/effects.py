@@ -101,9 +101,7 @@ def _moves(
     labelled = np.zeros(after.graph_.visible.row_count, dtype=bool)
     labelled[after.graph_.visible.rows(after.label_store_.nodes)] = True
     nodes, moved, kinds = 0, [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
-    for rows, old_rows in _common_rows(before, after):
-        old, new = _answers(before, old_rows), _answers(after, rows)
-        old = np.where(old < 0, -1, old_places[old])
+    for rows, old, new in _compared(before, after, old_places):
         changed = old != new
         nodes += rows.size
         moved.append(rows[changed])
@@ -119,13 +117,27 @@ def _moves(
     return nodes, tuple(sorted(moves, key=lambda move: -move.ids.size))
 
 
-def _common_rows(before: GraphClassifier, after: GraphClassifier) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Rows of nodes that both versions have, in each of them."""
+def changed_nodes(before: GraphClassifier, after: GraphClassifier, changes: Sequence[Entry]) -> np.ndarray:
+    """(k,) numbers of the nodes that both versions have and whose answer differs."""
+    _, old_places = _common_names(before, after, changes)
+    blocks = [rows[old != new] for rows, old, new in _compared(before, after, old_places)]
+    return after.graph_.numbers_at(np.concatenate([np.zeros(0, np.int64), *blocks]))
+
+
+def _compared(
+    before: GraphClassifier, after: GraphClassifier, old_places: np.ndarray
+) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    """Blocks of rows of the nodes that both versions have, with the answer of each as a place in the common names.
+
+    Nodes are the same if their ids are: a refit may have brought a graph folder with other rows.
+    """
     every = node_rows(after.graph_.visible)
     for start in range(0, every.size, ROWS_AT_A_TIME):
         rows = every[start : start + ROWS_AT_A_TIME]
-        old = rows if before.graph_ is after.graph_ else before.graph_.rows_of_ids(after.graph_.ids_at(rows))
-        yield rows[old >= 0], old[old >= 0]
+        old_rows = rows if before.graph_ is after.graph_ else before.graph_.rows_of_ids(after.graph_.ids_at(rows))
+        rows, old_rows = rows[old_rows >= 0], old_rows[old_rows >= 0]
+        old = _answers(before, old_rows)
+        yield rows, np.where(old < 0, -1, old_places[old]), _answers(after, rows)
 
 
 def _answers(model: GraphClassifier, rows: np.ndarray) -> np.ndarray:

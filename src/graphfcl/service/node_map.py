@@ -1,19 +1,15 @@
 """The map: nodes of the graph in two dimensions, laid out in the background, with the answers of this version."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from graphfcl.active.contract import ROWS_AT_A_TIME
 from graphfcl.errors import InputError
-from graphfcl.production import GraphClassifier
 from graphfcl.production.answers.row_values import node_rows
-from graphfcl.production.changes.effects import later_names
 from graphfcl.production.labelling.map_layout import MapLayout, lay_out
-from graphfcl.production.labels.history import Entry
 from graphfcl.production.labels.label_store import LabelRole, LabelStore
+from graphfcl.service.effects import changed_nodes
 from graphfcl.service.snapshots import Snapshot
 from graphfcl.service.writer import Writer
 
@@ -51,47 +47,15 @@ class MapMaker:
 
     def _changes(self, snapshot: Snapshot) -> tuple[int | None, np.ndarray]:
         """The version before, and the nodes whose answer changed since; None if its answers are not at hand."""
-        versions, nothing = self._writer.versions, np.zeros(0, dtype=np.int64)
+        manifest = self._writer.versions.manifest(snapshot.version)
+        parent = manifest["parent"]
         try:
-            manifest = versions.manifest(snapshot.version)
-            parent = manifest["parent"]
-            before = None if parent is None else self._model(parent, snapshot)
-        except InputError:
+            before = None if parent is None else self._writer.model_of(parent)
+        except InputError:  # it was deleted, or its answers were
             before = None
         if before is None:
-            return None, nothing
-        return parent, changed_answers(before, snapshot.model, manifest["changes"])
-
-    def _model(self, version: int, newest: Snapshot) -> GraphClassifier | None:
-        previous, versions = self._writer.previous, self._writer.versions
-        if previous is not None and previous.pointer == (version, versions.manifest(version)["sha256"]):
-            return previous.model
-        if newest.graph.passes:
-            return None
-        return GraphClassifier.from_version(versions, version, device=newest.model.device, whole=True)
-
-
-def changed_answers(before: GraphClassifier, after: GraphClassifier, changes: Sequence[Entry]) -> np.ndarray:
-    """(k,) numbers of nodes that both have whose answer differs: the likeliest class, or that they look unknown.
-
-    A class that was only renamed, or merged into another one, is the class that it became.
-    """
-    place = {name: number for number, name in enumerate(after.classes_)}
-    later = later_names(before.classes_, changes)
-    places = np.array([place.get(later[name], -2) for name in before.classes_], dtype=np.int64)
-    rows, changed = node_rows(after.graph_.visible), [np.zeros(0, dtype=np.int64)]
-    for block in np.split(rows, range(ROWS_AT_A_TIME, rows.size, ROWS_AT_A_TIME)):
-        numbers = after.graph_.numbers_at(block)
-        there = before.graph_.contains(numbers)
-        old, new = answers(before, before.graph_.rows_of(numbers[there])), answers(after, block[there])
-        changed.append(numbers[there][np.where(old < 0, old, places[old]) != new])
-    return np.concatenate(changed)
-
-
-def answers(model: GraphClassifier, rows: np.ndarray) -> np.ndarray:
-    """(r,) the place of the likeliest class of each row; −1 if it looks unknown."""
-    probabilities, scores = model.by_row.with_unknown_scores(rows)
-    return np.where(scores > model.calibration_.threshold, -1, probabilities.argmax(axis=1))
+            return None, np.zeros(0, dtype=np.int64)
+        return parent, changed_nodes(before, snapshot.model, manifest["changes"])
 
 
 def by_rank(numbers: np.ndarray) -> np.ndarray:

@@ -84,6 +84,17 @@ class Writer:
         assert self.newest is not None, "the service was not started"
         return self.newest
 
+    def model_of(self, version: int) -> GraphClassifier:
+        """A version that is in memory, or from the folder; one on a graph folder only if its answers are there."""
+        pointer = version, self.versions.manifest(version)["sha256"]
+        for snapshot in (self.newest, self.previous):
+            if snapshot is not None and snapshot.pointer == pointer:
+                return snapshot.model
+        model = GraphClassifier.from_version(self.versions, version, device=self._device, whole=True)
+        if not model.has_answers:
+            raise InputError(f"the predictions of version {version} are not on disk any more, so nothing is compared.")
+        return model
+
     # What other processes write
 
     def start(self) -> None:
