@@ -65,7 +65,7 @@ def _tasks(snapshot: Snapshot, rows: np.ndarray) -> list[dict[str, Any]]:
         return []
     probabilities = snapshot.predictions(rows).probabilities
     cards = label_cards(snapshot, rows[snapshot.labels[rows] >= 0])
-    labelled = {card["id"]: card for card in cards if card["role"] != "accepted"}  # nobody gave those
+    labelled = {card["id"]: card for card in cards if card["role"] != "accepted"}  # predictions
     tasks = []
     for node, row, each in zip(snapshot.ids_at(rows), rows.tolist(), probabilities, strict=True):
         best, label = int(each.argmax()), labelled.get(node)

@@ -1,6 +1,6 @@
 """Leases of nodes: who is being shown a node to label, so that two people are not asked about the same one.
 
-Leases are in memory alone and end by themselves. They keep nobody from labelling: a label of a leased node is accepted.
+Leases are in memory alone and end by themselves. A label for a leased node is accepted all the same.
 """
 
 import threading

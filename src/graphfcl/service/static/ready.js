@@ -1,4 +1,4 @@
-/** What the page will show next, read ahead, so that nobody waits for it. */
+/** What the page will show next, read ahead, so that it is shown without waiting. */
 
 import { currentVersion, path, read } from "./api.js";
 
