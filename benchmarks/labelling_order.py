@@ -14,6 +14,7 @@ import os
 import tempfile
 import time
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -46,12 +47,8 @@ def page_order(client: Client, wanted: set[str]) -> Iterator[list[str]]:
     while True:
         while client.list_queue(1).status != "ready":
             time.sleep(0.2)
-        found: list[str] = []
-        offset = 0
-        while len(found) < BATCH and (page := client.list_queue(LISTED, offset).nodes):
-            found += [node.id for node in page if node.id in wanted]
-            offset += LISTED
-        yield found[:BATCH]
+        pages = client.pages(client.list_queue, LISTED)
+        yield list(islice((node.id for page in pages for node in page.nodes if node.id in wanted), BATCH))
 
 
 def random_order(nodes: list[str], seed: int) -> Iterator[list[str]]:

@@ -177,17 +177,17 @@ def measure(folder: Path, supports: dict[str, list[Any]], alone: float, nodes: l
     report("one node during a learn: slowest", float(during.max()), "ms", "-", True)
     report("p99 during a learn / p50 at rest", p99 / p50, "x", "<= 15", p99 <= 15 * p50)
     report("learn of one class of five in one process", alone, "s", "-", True)
-    report("the same through the service, nobody reads", through, "s", "-", True)
+    report("the same through the service, without readers", through, "s", "-", True)
     report("through the service / in one process", through / alone, "x", "<= 1.5", through <= 1.5 * alone)
     report(f"the same while {CLIENTS} clients read", float(np.median(beside)), "s", "-", True)
     idle, paced = np.median(pairs, axis=0).tolist()
-    report(f"a learn, {PAIRS} times, nobody reads", idle, "s", "-", True)
+    report(f"a learn, {PAIRS} times, without readers", idle, "s", "-", True)
     report(f"in turn with it, {CLIENTS} clients at {PACE:g} requests a second each", paced, "s", "-", True)
     report("the second / the first, median of the ratios", ratio_of(pairs), "x", "<= 1.4", ratio_of(pairs) <= 1.4)
 
 
 def paced_pairs(port: int, token: str, nodes: list[str], lessons: list[tuple[str, list[str]]]) -> np.ndarray:
-    """(pairs, 2) seconds of a learn while nobody reads, and of the next one while clients read at a pace."""
+    """(pairs, 2) seconds of a learn without readers, and of the next one with clients that read at a pace."""
     pairs = []
     for idle, paced in zip(lessons[::2], lessons[1::2], strict=False):
         time.sleep(1)  # what is computed in the background after a change

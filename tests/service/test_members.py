@@ -27,8 +27,12 @@ def both(request: Any, graph: Graph, servers: Servers, tmp_path: Path) -> Any:
 def members(server: Client, name: str) -> dict[str, float]:
     """All members, page by page, with their probabilities."""
     listed: list[dict[str, Any]] = []
-    while page := server.get(f"/v1/classes/{name}/members?limit=3&offset={len(listed)}").json["members"]:
-        listed += page
+    address = f"/v1/classes/{name}/members?limit=3"
+    page = server.get(address).json
+    listed += page["members"]
+    while page["next_cursor"] is not None:
+        page = server.get(f"{address}&cursor={page['next_cursor']}").json
+        listed += page["members"]
     probabilities = [each["probability"] for each in listed]
     assert probabilities == sorted(probabilities), "the most doubtful first"
     return {each["id"]: each["probability"] for each in listed}

@@ -60,9 +60,9 @@ class Client:
         """What a version changed, compared with the one before."""
         return self._send(Effect, "GET", address("versions", version, "effect"))
 
-    def list_moved_nodes(self, version: int, number: int, limit: int = 50, offset: int = 0) -> MovedNodes:
+    def list_moved_nodes(self, version: int, number: int, limit: int = 50, cursor: str | None = None) -> MovedNodes:
         """The nodes of one move of an effect."""
-        query = {"limit": limit, "offset": offset}
+        query = {"limit": limit, "cursor": cursor}
         return self._send(MovedNodes, "GET", address("versions", version, "moves", number), query=query)
 
     # Nodes
@@ -93,13 +93,13 @@ class Client:
 
     # Labels, and what to label next
 
-    def list_members(self, name: ClassName, limit: int = 50, offset: int = 0) -> Members:
+    def list_members(self, name: ClassName, limit: int = 50, cursor: str | None = None) -> Members:
         """Nodes without a label that are predicted as a class, the most doubtful first."""
-        return self._send(Members, "GET", address("classes", name, "members"), query={"limit": limit, "offset": offset})
+        return self._send(Members, "GET", address("classes", name, "members"), query={"limit": limit, "cursor": cursor})
 
-    def list_label_issues(self, limit: int = 50, offset: int = 0) -> LabelIssues:
+    def list_label_issues(self, limit: int = 50, cursor: str | None = None) -> LabelIssues:
         """Labels on which people disagree, or which the model disputes."""
-        return self._send(LabelIssues, "GET", "/v1/label-issues", query={"limit": limit, "offset": offset})
+        return self._send(LabelIssues, "GET", "/v1/label-issues", query={"limit": limit, "cursor": cursor})
 
     def list_labels(
         self, class_name: ClassName | None = None, limit: int = 100, cursor: str | None = None
@@ -114,12 +114,12 @@ class Client:
     def list_groups(self, count: int = 5) -> answers.Groups:
         return self._send(answers.Groups, "GET", "/v1/groups", query={"count": count})
 
-    def list_queue(self, limit: int = 20, offset: int | None = None, cursor: str | None = None) -> answers.Queue:
-        query = {"limit": limit, "offset": offset, "cursor": cursor}
+    def list_queue(self, limit: int = 20, cursor: str | None = None) -> answers.Queue:
+        query = {"limit": limit, "cursor": cursor}
         return self._send(answers.Queue, "GET", "/v1/queue", query=query)
 
     def claim_nodes(self, holder: str, ids: Sequence[Id]) -> answers.Claimed:
-        """Lease nodes that are about to be shown, so that nobody else is asked about them; gives back all others."""
+        """Lease nodes that are about to be shown, so that other people are asked about others; releases all others."""
         return self._send(answers.Claimed, "POST", "/v1/queue/leases", {"holder": holder, "ids": list(ids)})
 
     def export_label_studio(

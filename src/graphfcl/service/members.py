@@ -15,6 +15,7 @@ from graphfcl.production.answers.expected_errors import expected_errors
 from graphfcl.production.labels.history import now
 from graphfcl.service.bodies import Body, By, Finite, Id
 from graphfcl.service.listed_labels import class_place
+from graphfcl.service.paging import cursor_at, page_start
 from graphfcl.service.problems import Problem
 from graphfcl.service.service import Service, answered, refuse_many, require_rows, sent_text
 from graphfcl.service.snapshots import Snapshot
@@ -70,9 +71,7 @@ def member_routes(service: Service) -> APIRouter:
     routes = APIRouter(prefix="/v1/classes", tags=["ask"])
 
     @routes.get("/{name}/members", response_model=Members)
-    def list_members(
-        name: str, limit: Annotated[int, Query(ge=1)] = 50, offset: Annotated[int, Query(ge=0)] = 0
-    ) -> Response:
+    def list_members(name: str, limit: Annotated[int, Query(ge=1)] = 50, cursor: str | None = None) -> Response:
         """Nodes without a label that are predicted as a class, the most doubtful first.
 
         ``choices``: for some thresholds of the probability, how many members reach it, and the number of errors that is
@@ -82,11 +81,14 @@ def member_routes(service: Service) -> APIRouter:
         snapshot = service.writer.current
         place = class_place(snapshot, sent_text(name))
         rows, probabilities = member_rows(snapshot, place)
-        listed = rows[offset : offset + limit]
+        one_list = (snapshot.version, str(snapshot.classes[place]))
+        start = page_start(cursor, *one_list)
+        listed = rows[start : start + limit]
         values = {
             "name": snapshot.classes[place],
             "total": int(rows.size),
             "members": _member_cards(snapshot, listed, place),
+            "next_cursor": cursor_at(start + limit, rows.size, *one_list),
             "choices": [_choice(probabilities, threshold) for threshold in THRESHOLDS],
         }
         return answered(values, snapshot.version)

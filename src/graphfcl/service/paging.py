@@ -28,6 +28,21 @@ def read_cursor(cursor: str, *kinds: type) -> list[Any]:
     return values
 
 
+def page_start(cursor: str | None, *of: str | int) -> int:
+    """The place where a page starts. of: what names the list, such as its version; a cursor of another is refused."""
+    if cursor is None:
+        return 0
+    *its_list, start = read_cursor(cursor, *map(type, of), int)
+    if its_list != list(of) or start < 0:
+        raise lost_cursor()
+    return int(start)
+
+
+def cursor_at(place: int, total: int, *of: str | int) -> str | None:
+    """A cursor that leads to a place of such a list; None at its end."""
+    return make_cursor(*of, place) if place < total else None
+
+
 def lost_cursor() -> Problem:
     """The problem of a cursor that leads nowhere."""
     text = "this cursor is none of this list, or what it points to is gone: start again without cursor."

@@ -13,7 +13,7 @@ from graphfcl.graph.ids import CLASS_NAME
 from graphfcl.service.background import Question
 from graphfcl.service.bodies import Batch, Ids
 from graphfcl.service.listed_labels import label_page
-from graphfcl.service.paging import lost_cursor, make_cursor, read_cursor
+from graphfcl.service.paging import cursor_at, lost_cursor, make_cursor, page_start, read_cursor
 from graphfcl.service.problems import Problem
 from graphfcl.service.queue import queue_cards, queue_order, queued_rows, simple_order
 from graphfcl.service.service import (
@@ -197,7 +197,7 @@ def _label_next_routes(routes: APIRouter, service: Service) -> None:
         return _computed(service, ("groups", count), lambda snapshot: snapshot.model.groups(count), cards.group_cards)
 
     @routes.get("/queue", response_model=answers.Queue)
-    def list_queue(limit: Limit = LISTED, offset: Annotated[int, Query(ge=0)] = 0, cursor: Cursor = None) -> Response:
+    def list_queue(limit: Limit = LISTED, cursor: Cursor = None) -> Response:
         """Nodes without a label, in the order in which to label them; ``unlabelled`` counts all of them.
 
         The order is computed in the background. Until that of this version is ready, ``status`` is ``computing`` and
@@ -211,17 +211,14 @@ def _label_next_routes(routes: APIRouter, service: Service) -> None:
         order = None if computed is None else computed.value  # none if it could not be computed
         rows = queued_rows(snapshot, simple_order(snapshot) if order is None else order)
         order_version = None if computed is None or order is None else computed.version
-        one_list = [snapshot.version, order_version or 0]
-        if cursor is not None:
-            *its_list, offset = read_cursor(cursor, int, int, int)
-            if its_list != one_list or offset < 0:
-                raise lost_cursor()
+        one_list = (snapshot.version, order_version or 0)
+        start = page_start(cursor, *one_list)
         values = {
             "status": "ready" if computed is not None and computed.version == snapshot.version else "computing",
             "order_version": order_version,
             "unlabelled": rows.size,
-            "nodes": queue_cards(snapshot, rows[offset : offset + limit]),
-            "next_cursor": make_cursor(*one_list, offset + limit) if offset + limit < rows.size else None,
+            "nodes": queue_cards(snapshot, rows[start : start + limit]),
+            "next_cursor": cursor_at(start + limit, rows.size, *one_list),
         }
         return answered(values, snapshot.version)
 

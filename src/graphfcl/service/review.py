@@ -12,6 +12,7 @@ from graphfcl.production.labels.label_store import REVIEWED
 from graphfcl.service.bodies import Body, By, Id
 from graphfcl.service.disputes import Disputes, VoteLog
 from graphfcl.service.listed_labels import label_cards
+from graphfcl.service.paging import cursor_at, page_start
 from graphfcl.service.service import Service, answered, refuse_many, require_rows
 from graphfcl.service.snapshots import Snapshot
 from graphfcl.service.writes import Change
@@ -32,7 +33,7 @@ def review_routes(service: Service) -> APIRouter:
     disputes, votes = Disputes(), VoteLog(service.writer.versions)
 
     @routes.get("/label-issues", response_model=LabelIssues)
-    def list_label_issues(limit: Annotated[int, Query(ge=1)] = 50, offset: Annotated[int, Query(ge=0)] = 0) -> Response:
+    def list_label_issues(limit: Annotated[int, Query(ge=1)] = 50, cursor: str | None = None) -> Response:
         """Labels on which people disagree, then labels that the model disputes, the surest first.
 
         What the model disputes takes as long as a few fits to compute: it is computed in the background when it is
@@ -42,7 +43,7 @@ def review_routes(service: Service) -> APIRouter:
         refuse_many(limit, service.limits.nodes, "labels")
         snapshot = service.writer.current
         computed = disputes.find(snapshot)
-        found = {each.id: each for each in (computed.value if computed else ())}
+        found = {each.id: each for each in ((computed.value or ()) if computed else ())}
         people = votes.disagreements(snapshot)
         issues = [
             {
@@ -64,12 +65,15 @@ def review_routes(service: Service) -> APIRouter:
         why = computed.error if computed else None
         if snapshot.model.has_graph_folder:
             why = ON_DISK
+        one_list = (snapshot.version, 0 if computed is None else computed.version)
+        start = page_start(cursor, *one_list)
         values = {
             "status": "ready" if computed is not None and computed.version == snapshot.version else "computing",
             "disputes_version": None if computed is None else computed.version,
             "why": why,
             "total": len(issues),
-            "issues": issues[offset : offset + limit],
+            "next_cursor": cursor_at(start + limit, len(issues), *one_list),
+            "issues": issues[start : start + limit],
         }
         return answered(values, snapshot.version)
 

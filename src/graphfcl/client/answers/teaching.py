@@ -72,6 +72,7 @@ class MovedNodes(Answer):
     after: ClassName | None
     total: int
     ids: tuple[str, ...]
+    next_cursor: str | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,6 +101,7 @@ class Members(Answer):
     name: ClassName
     total: int
     members: tuple[Member, ...]
+    next_cursor: str | None
     choices: tuple[Acceptance, ...]
 
 
@@ -141,3 +143,4 @@ class LabelIssues(Answer):
     why: str | None
     total: int
     issues: tuple[LabelIssue, ...]
+    next_cursor: str | None

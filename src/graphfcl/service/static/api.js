@@ -43,6 +43,17 @@ export function read(path) {
   return request("GET", path);
 }
 
+/** The page of a list at a cursor, or null if the list is another one by now. cursor: null for the first page. */
+export async function readPage(address, cursor) {
+  if (cursor === null) return read(address);
+  try {
+    return await read(`${address}&cursor=${encodeURIComponent(cursor)}`);
+  } catch (error) {
+    if (error instanceof ServiceError && error.status === 422) return null;
+    throw error;
+  }
+}
+
 /** A file of the service as a blob. */
 export async function readFile(address) {
   const headers = token() ? { Authorization: `Bearer ${token()}` } : {};
@@ -52,13 +63,13 @@ export async function readFile(address) {
   return answer.blob();
 }
 
-/** A last word of a page that is closed: nobody waits for the answer. */
+/** A last request of a page that is being closed, which cannot wait for the answer. */
 export function leave(path, body) {
   const headers = { "Content-Type": "application/json", Authorization: `Bearer ${token()}` };
   fetch(path, { method: "POST", headers, body: JSON.stringify(body), keepalive: true }).catch(() => undefined);
 }
 
-/** A request that asks but needs a body. quiet: a missing token is an error, and nobody is asked for one. */
+/** A request that asks but needs a body. quiet: a missing token is an error, and the page does not ask for one. */
 export function ask(path, body, { quiet = false } = {}) {
   return request("POST", path, { body, quiet });
 }

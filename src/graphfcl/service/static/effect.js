@@ -1,6 +1,6 @@
 /** What a version changed: nodes by their answer before and after, recalls with intervals, and warnings. */
 
-import { path, read, ServiceError } from "./api.js";
+import { path, read, readPage, ServiceError } from "./api.js";
 import { asSentence, button, byId, counted, element, fill, nodeButton, percent, sentence } from "./dom.js";
 import { on } from "./state.js";
 
@@ -106,11 +106,14 @@ async function listNodes(version, move, place) {
   const list = element("ul", { class: "chips", "aria-label": `Nodes from ${nameOf(move.before)} to ${nameOf(move.after)}` });
   const more = button("Show more", () => add(), { class: "quiet" });
   fill(place, list, more);
+  let cursor = null;
   async function add() {
     try {
-      const { ids, total } = await read(`${path("versions", version, "moves", move.number)}?limit=${PAGE}&offset=${list.children.length}`);
-      list.append(...ids.map((id) => element("li", {}, nodeButton(id, show))));
-      more.hidden = list.children.length >= total;
+      const page = await readPage(`${path("versions", version, "moves", move.number)}?limit=${PAGE}`, cursor);
+      if (page === null) return;
+      list.append(...page.ids.map((id) => element("li", {}, nodeButton(id, show))));
+      cursor = page.next_cursor;
+      more.hidden = cursor === null;
     } catch (error) {
       if (!(error instanceof ServiceError)) throw error;
       place.append(sentence(asSentence(error.message)));

@@ -1,6 +1,6 @@
 /** The view of one class: its predicted members by doubt, accepting the sure ones, and its labels. */
 
-import { path, read, ServiceError } from "./api.js";
+import { path, read, readPage, ServiceError } from "./api.js";
 import { change } from "./changes.js";
 import { chooseClass } from "./class_choice.js";
 import { teach } from "./decisions.js";
@@ -67,18 +67,22 @@ async function load() {
 
 async function more(list, address, key) {
   const mine = latest;
-  const page = await read(address);
+  const page = await readPage(address, list.next_cursor);
   if (mine !== latest) return;
+  if (page === null) {
+    await load();
+    return;
+  }
   Object.assign(list, page, { [key]: [...list[key], ...page[key]] });
   draw();
 }
 
 function moreMembers() {
-  return more(members, `${path("classes", name, "members")}?limit=${PAGE}&offset=${members.members.length}`, "members");
+  return more(members, `${path("classes", name, "members")}?limit=${PAGE}`, "members");
 }
 
 function moreLabels() {
-  return more(labels, `/v1/labels?class=${encodeURIComponent(name)}&limit=${PAGE}&cursor=${encodeURIComponent(labels.next_cursor)}`, "labels");
+  return more(labels, `/v1/labels?class=${encodeURIComponent(name)}&limit=${PAGE}`, "labels");
 }
 
 function panel(heading, title, ...children) {

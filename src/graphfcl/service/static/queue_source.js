@@ -1,6 +1,6 @@
 /** Reads the queue of the service: nodes without a label, in the order in which to label them. */
 
-import { currentVersion, read } from "./api.js";
+import { currentVersion, readPage } from "./api.js";
 
 const LARGEST = 150; // nodes that the service sends at once
 const PAUSE = 300; // milliseconds before the queue is read again because the model changed meanwhile
@@ -22,16 +22,15 @@ export async function readQueue(count, wanted, skips) {
 /** Null if the pages are not of one version, or of one that is not the newest: labelled nodes could be among them. */
 async function readPages(count, wanted, size) {
   const [nodes, refused] = [[], []];
-  let first = null;
-  for (let offset = 0; ; offset += size) {
-    const page = await read(`/v1/queue?limit=${size}&offset=${offset}`);
-    first ??= page;
-    if (page.version !== currentVersion() || page.version !== first.version || page.order_version !== first.order_version) return null;
+  for (let cursor = null; ; ) {
+    const page = await readPage(`/v1/queue?limit=${size}`, cursor);
+    if (page === null || page.version !== currentVersion()) return null;
+    cursor = page.next_cursor;
     for (const each of page.nodes) {
       if (wanted(each.id)) nodes.push(each);
       else refused.push(each.id);
     }
-    if (nodes.length >= count || page.nodes.length < size) {
+    if (nodes.length >= count || cursor === null) {
       return { nodes: nodes.slice(0, count), refused, unlabelled: page.unlabelled, ready: page.status === "ready" };
     }
   }

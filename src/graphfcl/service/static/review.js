@@ -1,6 +1,6 @@
 /** The view for review: labels on which people disagree, and labels that the model disputes. */
 
-import { path, read, ServiceError } from "./api.js";
+import { path, read, readPage, ServiceError } from "./api.js";
 import { change } from "./changes.js";
 import { teach } from "./decisions.js";
 import { asSentence, button, byId, counted, element, fill, percent, sentence } from "./dom.js";
@@ -51,11 +51,11 @@ async function load() {
 /** The first `count` labels; the service sends at most `AT_ONCE` of them at once. */
 async function readIssues(count) {
   const answer = await read(`/v1/label-issues?limit=${Math.min(count, AT_ONCE)}`);
-  while (answer.issues.length < Math.min(count, answer.total)) {
-    const limit = Math.min(AT_ONCE, count - answer.issues.length);
-    const next = await read(`/v1/label-issues?limit=${limit}&offset=${answer.issues.length}`);
-    if (next.version !== answer.version || next.issues.length === 0) break;
-    answer.issues.push(...next.issues);
+  let last = answer;
+  while (answer.issues.length < count && last.next_cursor !== null) {
+    last = await readPage(`/v1/label-issues?limit=${Math.min(AT_ONCE, count - answer.issues.length)}`, last.next_cursor);
+    if (last === null) return readIssues(count);
+    answer.issues.push(...last.issues);
   }
   return answer;
 }
