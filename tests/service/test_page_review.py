@@ -48,3 +48,53 @@ def test_labels_are_reviewed(page: Page, width: int, scheme: str) -> None:
     page.click("#tab-review")
     page.wait(lambda: page.all("#review-heading"), "it opens again")
     assert nodes[0] not in rows(page), "a label that was kept does not return"
+
+
+def question(page: Page) -> str:
+    """The node in turn, when its card is shown."""
+    page.wait(lambda: page.all("#queue-reason .why"), "the node in turn is shown")
+    page.wait(lambda: page.text("#card-name") == page.text("#question .id"), "one node is shown")
+    return page.text("#card-name")
+
+
+def go_on_to_second_look(page: Page) -> str:
+    """Skip nodes until a label is to be looked at again."""
+    for _ in range(8):
+        node = question(page)
+        if page.text("#queue-reason strong") == "Second look.":
+            return node
+        page.press(" ")
+        page.wait(lambda before=node: page.text("#card-name") != before, "it goes on")
+    raise AssertionError("no second look among eight questions")
+
+
+def test_the_queue_mixes_in_second_looks(page: Page) -> None:
+    """A key keeps the label or changes it; either settles what people said, and no label is asked about again."""
+    nodes = [str(node) for node in members("class-08")[3:6]]
+    for name, by, conflict in (("class-01", "ann", "refuse"), ("class-02", "bob", "replace")):
+        body = {"labels": [{"id": node, "class": name} for node in nodes], "by": by, "on_conflict": conflict}
+        page.served.ask("POST", "/v1/labels", body)
+    page.open(1440)
+    kept = go_on_to_second_look(page)
+    assert kept in nodes
+    assert "People disagree: ann says class-01" in page.text("#queue-reason")
+    shown = page.texts(".class-key")
+    assert any("class-01" in text for text in shown)
+    assert any("class-02" in text for text in shown)
+    page.click(".class-key[aria-pressed=true]")
+    page.says(f"{kept} stays class-02")
+    changed = go_on_to_second_look(page)
+    assert changed in set(nodes) - {kept}
+    page.click(".class-key", "class-01")
+    page.wait(lambda: label_of(page, changed) == "class-01", "it is changed")
+    (statement,) = page.served.ask("GET", f"/v1/nodes/{changed}")["statements"]
+    assert statement["kept"]["reason"] == "review"
+    skipped = go_on_to_second_look(page)
+    assert {kept, changed, skipped} == set(nodes)
+    page.press(" ")
+    page.wait(lambda: page.text("#card-name") != skipped, "it goes on")
+    issues = {each["id"] for each in page.served.ask("GET", "/v1/label-issues")["issues"]}
+    assert issues & set(nodes) == {skipped}
+    for _ in range(8):
+        assert question(page) not in nodes
+        page.press(" ")

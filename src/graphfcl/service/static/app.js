@@ -19,7 +19,7 @@ import { startRoving } from "./roving.js";
 import { startMap } from "./map.js";
 import { showPicture, startPicture } from "./picture.js";
 import { writeNote } from "./notes.js";
-import { backToQueue, goOn, putBack, reasonAsked, skip, startQueue } from "./queue.js";
+import { backToQueue, confirmLabel, goOn, namesInQuestion, putBack, reasonAsked, skip, startQueue } from "./queue.js";
 import { startSearch } from "./search.js";
 import { emit, on, loadedCard, state } from "./state.js";
 import { caution, say, showModel, tellError } from "./status.js";
@@ -121,7 +121,7 @@ async function start() {
   startViews();
   connect();
   startDecisions({ show, putBack });
-  startLabelling({ goOn, skip, collect, reason: reasonAsked });
+  startLabelling({ goOn, skip, collect, reason: reasonAsked, confirm: confirmLabel, named: namesInQuestion });
   startBasket({ show, goOn });
   startCatalogue();
   startVersions();

@@ -13,7 +13,7 @@ import { say } from "./status.js";
 const BRIEF = 12; // features that stand for a node without a text
 const LIKELY = 0.01; // probability from which a class without a key has a button
 
-let wiring = { goOn: () => undefined, skip: () => undefined, collect: () => undefined, reason: () => "" };
+let wiring = { goOn: () => undefined, skip: () => undefined, collect: () => undefined, reason: () => "", confirm: () => undefined, named: () => [] };
 
 export function startLabelling(parts) {
   wiring = parts;
@@ -48,7 +48,8 @@ function drawQuestion() {
   const guess = card.unknown ? null : card.classes[0].name;
   const keys = givenKeys().filter(([, name]) => names.includes(name));
   const withKey = keys.map(([, name]) => name);
-  const likely = card.classes.filter((each) => each.probability >= LIKELY).map((each) => each.name);
+  const likeliest = card.classes.filter((each) => each.probability >= LIKELY).map((each) => each.name);
+  const likely = [...new Set([...wiring.named(card.id), ...likeliest])];
   const withoutKey = likely.filter((name) => names.includes(name) && !withKey.includes(name));
   const more = names.length > withKey.length;
   fill(
@@ -111,7 +112,7 @@ function answer(name, fresh = false) {
   if (loadedCard() === null) return;
   const { id, label } = state.card;
   const held = byId("labelling").contains(document.activeElement);
-  if ((pendingLabel(id) ?? label) === name) say(`${id} is labelled ${name} already.`);
+  if ((pendingLabel(id) ?? label) === name) wiring.confirm(id, name);
   else {
     const kept = { reason: wiring.reason(id), note: takeNote(id) };
     teach([{ id, name, before: label, fresh: fresh || pendingNames().includes(name), ...kept }]);

@@ -1,22 +1,28 @@
-/** "Label next": nodes without a label, one after the other, until every node has one. */
+/** "Label next": nodes without a label, one after the other, until every node has one; second looks among them. */
 
 import { ServiceError } from "./api.js";
 import { claim } from "./leases.js";
 import { pendingLabel } from "./decisions.js";
 import { button, byId, element, fill, nodeButton, sentence } from "./dom.js";
+import { issueText, keepLabel, otherNames, SETTLED } from "./label_issues.js";
 import { readQueue } from "./queue_source.js";
 import { prepare } from "./ready.js";
 import { reasonOf } from "./reason.js";
+import { loadSecondLooks, nextSecondLook } from "./second_looks.js";
 import { on, loadedCard, state } from "./state.js";
+import { say } from "./status.js";
 
 const AT_ONCE = 20; // nodes that are kept ready
 const FEW = 3; // nodes left, when more are read
 const LEASED = 3; // nodes that are kept from others: the one in turn and those that follow
+const LOOK = "Second look";
 const WAIT = 10_000; // milliseconds until nodes that others were labelling are asked for again
 const AHEAD = 4; // nodes shown after the one in turn
 const PATIENCE = [700, 1000, 1500, 2000, 3000]; // milliseconds between questions while the order is computed
 
-let waiting = []; // {id, classes, unknown}; the first is in turn. returned: its label was taken back, it has no classes
+// {id, classes, unknown}; the first is in turn. returned: its label was taken back, issue: its label needs a second look;
+// these have no classes.
+let waiting = [];
 const skipped = new Set(); // ids
 let taken = new Set(); // ids that someone else is labelling
 let unlabelled = null; // how many nodes have no label
@@ -30,7 +36,7 @@ let again = false;
 export function startQueue(showNode) {
   show = showNode;
   on("card", () => {
-    if (waiting[0]?.id === state.card.id && isLabelled() && !waiting[0].returned) waiting.shift();
+    if (waiting[0]?.id === state.card.id && isLabelled() && !mayHaveLabel(waiting[0])) waiting.shift();
     draw();
   });
   on("version", ({ forget } = {}) => {
@@ -42,6 +48,10 @@ export function startQueue(showNode) {
     if (taken.size > 0 && waiting.length === 0 && !document.hidden) askAgain();
   }, WAIT);
   return loadQueue();
+}
+
+function mayHaveLabel(turn) {
+  return turn.returned || turn.issue;
 }
 
 /** Whether the node that is shown has a label. */
@@ -59,6 +69,7 @@ async function loadQueue() {
   if (reading) return;
   reading = true;
   trouble = "";
+  loadSecondLooks().then(lookAtEnd);
   try {
     for (let tried = 0; again; tried += 1) {
       again = false;
@@ -81,9 +92,11 @@ async function loadQueue() {
 
 async function take({ nodes, refused, unlabelled: count }) {
   const [turn] = waiting;
-  const stays = turn !== undefined && turn.id === state.wanted && (turn.returned || !isLabelled());
+  const stays = turn !== undefined && turn.id === state.wanted && (mayHaveLabel(turn) || !isLabelled());
   const others = nodes.filter((each) => isWanted(each.id) && (!stays || each.id !== turn.id));
-  waiting = stays ? [turn, ...others] : others;
+  const looks = waiting.filter((each) => each.issue && each.id !== state.wanted && isWanted(each.id));
+  waiting = [...(stays ? [turn] : []), ...looks, ...others];
+  if (waiting.length === 0) mixIn();
   unlabelled = count;
   const skips = refused.filter((id) => skipped.has(id)).length;
   const leased = refused.filter((id) => taken.has(id)).length;
@@ -123,11 +136,46 @@ export function goOn() {
     if (!isLabelled() && pendingLabel(shown) === null) skipped.add(shown);
     waiting = waiting.filter((each) => each.id !== shown);
   }
+  mixIn();
   if (waiting.length > 0) showFirst();
   else stoppedAt = shown;
   if (waiting.length < FEW) loadQueue();
   else lease().then(draw);
   draw();
+}
+
+/** Puts a second look behind the next node, which was read ahead, if one is due. */
+function mixIn() {
+  const isFree = (id) => isWanted(id) && id !== state.wanted;
+  const issue = nextSecondLook(isFree, waiting.length === 0);
+  if (issue !== null) waiting.splice(1, 0, { id: issue.id, issue });
+}
+
+/** Without other questions, a second look is the next one. */
+function lookAtEnd() {
+  if (!isAtEnd()) return;
+  mixIn();
+  if (waiting.length > 0 && stoppedAt === state.wanted) showFirst();
+  draw();
+}
+
+/** The second look at the node that is shown, or null; its label may have changed since it was read. */
+function issueInTurn(id) {
+  const issue = waiting[0]?.id === id && loadedCard() !== null ? waiting[0].issue : undefined;
+  return issue !== undefined && issue.class === state.card.label ? issue : null;
+}
+
+/** The node that is shown was given the class that it has. */
+export function confirmLabel(id, name) {
+  const issue = issueInTurn(id);
+  if (issue === null) say(`${id} is labelled ${name} already.`);
+  else keepLabel(issue);
+}
+
+/** Classes that the second look at a node speaks of. */
+export function namesInQuestion(id) {
+  const issue = issueInTurn(id);
+  return issue === null ? [] : [issue.class, ...otherNames(issue)];
 }
 
 export function backToQueue() {
@@ -161,11 +209,13 @@ export function putBack(id) {
 
 /** Why a node was asked about, in a word or two; "" if it is not the one in turn. */
 export function reasonAsked(id) {
+  if (issueInTurn(id) !== null) return SETTLED;
   return waiting[0]?.id === id && loadedCard() !== null ? reasonOf(state.card).title : "";
 }
 
 function reasonLine(turn) {
-  const { title, words } = reasonOf(state.card);
+  const issue = issueInTurn(turn.id);
+  const { title, words } = issue === null ? reasonOf(state.card) : { title: LOOK, words: issueText(issue) };
   return element("p", { class: "why" }, turn.returned && "You took its label back. ", element("strong", {}, `${title}. `), words);
 }
 
@@ -196,7 +246,7 @@ function draw() {
   fill(
     byId("queue-next"),
     later.slice(0, AHEAD).map((each) => {
-      const hint = each.returned ? "Label taken back" : reasonOf(each).title;
+      const hint = each.issue ? LOOK : each.returned ? "Label taken back" : reasonOf(each).title;
       return element("li", {}, nodeButton(each.id, show), element("span", { class: "hint" }, hint));
     }),
   );

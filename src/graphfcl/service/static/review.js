@@ -1,18 +1,14 @@
 /** The view for review: labels on which people disagree, and labels that the model disputes. */
 
-import { path, read, readPage, ServiceError } from "./api.js";
-import { change } from "./changes.js";
+import { ServiceError } from "./api.js";
 import { teach } from "./decisions.js";
-import { asSentence, button, byId, counted, element, fill, percent, sentence } from "./dom.js";
+import { asSentence, button, byId, counted, element, fill, sentence } from "./dom.js";
+import { issueText, keepLabel, otherNames, readIssues, SETTLED } from "./label_issues.js";
 import { labelRow } from "./label_rows.js";
-import { signed } from "./person.js";
 import { on } from "./state.js";
-import { timeText } from "./statements.js";
 import { currentView, onView, openView } from "./views.js";
 
 const PAGE = 25;
-const AT_ONCE = 150; // labels that the service sends at once
-const SETTLED = "review"; // a label with this reason settles what people said before
 const PATIENCE = 3000; // milliseconds between questions while disputes are computed
 
 let shown = PAGE;
@@ -48,18 +44,6 @@ async function load() {
   }
 }
 
-/** The first `count` labels; the service sends at most `AT_ONCE` of them at once. */
-async function readIssues(count) {
-  const answer = await read(`/v1/label-issues?limit=${Math.min(count, AT_ONCE)}`);
-  let last = answer;
-  while (answer.issues.length < count && last.next_cursor !== null) {
-    last = await readPage(`/v1/label-issues?limit=${Math.min(AT_ONCE, count - answer.issues.length)}`, last.next_cursor);
-    if (last === null) return readIssues(count);
-    answer.issues.push(...last.issues);
-  }
-  return answer;
-}
-
 function panel(...children) {
   const head = element("div", { class: "panel-head" }, element("h2", { id: "review-heading" }, "Labels to review"), button("Look again", load, { class: "quiet", id: "review-again" }));
   return element("section", { class: "panel", "aria-labelledby": "review-heading" }, head, children);
@@ -87,26 +71,11 @@ function draw({ issues, total, status, disputes_version: version, why }) {
 }
 
 function row(issue) {
-  const { id, class: label, disagreement, dispute } = issue;
-  const others = [...new Set([...disagreement.map((each) => each.label), ...(dispute ? [dispute.guess] : [])])].filter((each) => each !== label);
+  const { id, class: label } = issue;
   const made = labelRow(issue, show, [
-    button("Keep", () => keep(issue), { class: "small", "aria-label": `Keep ${id} as ${label}` }),
-    others.map((name) => button(`Is ${name}`, () => teach([{ id, name, before: label, reason: SETTLED }]), { class: "small", "aria-label": `Is ${name}: change the label of ${id}` })),
+    button("Keep", () => keepLabel(issue), { class: "small", "aria-label": `Keep ${id} as ${label}` }),
+    otherNames(issue).map((name) => button(`Is ${name}`, () => teach([{ id, name, before: label, reason: SETTLED }]), { class: "small", "aria-label": `Is ${name}: change the label of ${id}` })),
   ], SETTLED);
-  made.lastElementChild.before(sentence(wordsOf(issue), "text"));
+  made.lastElementChild.before(sentence(issueText(issue), "text"));
   return made;
-}
-
-function wordsOf({ class: label, disagreement, dispute }) {
-  const said = disagreement.map((each) => `${each.by} says ${each.label}${each.when ? ` (${timeText(each.when)})` : ""}`);
-  const parts = [
-    said.length > 0 && `People disagree: ${said.join(", ")}.`,
-    dispute && `The model, trained without this label, is ${percent(dispute.confidence)} sure that it is not ${label}; it expects ${dispute.guess} (${percent(dispute.probability)}).`,
-  ];
-  return [`It is labelled ${label}.`, ...parts.filter(Boolean)].join(" ");
-}
-
-async function keep({ id, class: label }) {
-  const body = { ids: [id], by: await signed() };
-  await change("POST", path("labels", "review"), body, () => `${id} stays ${label}, and is not listed again.`);
 }

@@ -1,0 +1,44 @@
+/** Labels that need a second look: people disagree on them, or the model disputes them. */
+
+import { path, read, readPage } from "./api.js";
+import { change } from "./changes.js";
+import { percent } from "./dom.js";
+import { signed } from "./person.js";
+import { timeText } from "./statements.js";
+
+const AT_ONCE = 150; // labels that the service sends at once
+
+export const SETTLED = "review"; // a label with this reason settles what people said before
+
+/** The first `count` labels. */
+export async function readIssues(count) {
+  const answer = await read(`/v1/label-issues?limit=${Math.min(count, AT_ONCE)}`);
+  let last = answer;
+  while (answer.issues.length < count && last.next_cursor !== null) {
+    last = await readPage(`/v1/label-issues?limit=${Math.min(AT_ONCE, count - answer.issues.length)}`, last.next_cursor);
+    if (last === null) return readIssues(count);
+    answer.issues.push(...last.issues);
+  }
+  return answer;
+}
+
+export function issueText({ class: label, disagreement, dispute }) {
+  const said = disagreement.map((each) => `${each.by} says ${each.label}${each.when ? ` (${timeText(each.when)})` : ""}`);
+  const parts = [
+    said.length > 0 && `People disagree: ${said.join(", ")}.`,
+    dispute && `The model, trained without this label, is ${percent(dispute.confidence)} sure that it is not ${label}; it expects ${dispute.guess} (${percent(dispute.probability)}).`,
+  ];
+  return [`It is labelled ${label}.`, ...parts.filter(Boolean)].join(" ");
+}
+
+/** Classes that a label could be changed to, as people or the model say. */
+export function otherNames({ class: label, disagreement, dispute }) {
+  const named = [...disagreement.map((each) => each.label), ...(dispute ? [dispute.guess] : [])];
+  return [...new Set(named)].filter((each) => each !== label);
+}
+
+/** Notes that a label was looked at and stays. */
+export async function keepLabel({ id, class: label }) {
+  const body = { ids: [id], by: await signed() };
+  await change("POST", path("labels", "review"), body, () => `${id} stays ${label}, and is not listed again.`);
+}
