@@ -71,8 +71,8 @@ def test_who_and_when_on_the_command_line(model: Path, tmp_path: Path) -> None:
     entries = json.loads(graphfcl_inside("history", "--model", model, "--json").out)
     assert entries[1]["statements"][0]["kept"] == {"ticket": "T-1"}
     assert [entry.get("on_conflict") for entry in entries] == [None, None, "keep", "replace"]
-    assert entries[3]["conflicts"][0]["label_by"] == "ann"
-    assert entries[3]["conflicts"][0]["new_label_by"] == "dora"
+    assert entries[3]["conflicts"][0]["statements"][0]["by"] == "ann"
+    assert entries[3]["conflicts"][0]["new_statements"][0]["by"] == "dora"
     shown = graphfcl_inside("history", "--model", model).out
     assert "is nine (by dora)" in shown
     assert "eight (by ann)" in shown

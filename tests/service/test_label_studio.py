@@ -60,6 +60,13 @@ def test_completed_tasks_teach(server: Client, free: list[str]) -> None:
     assert [(each.by, each.when[:10]) for each in stored[free[0]]] == [("ann@example.org", "2026-02-03")]
     assert [each.by for each in stored[free[1]]] == ["user 9", "user 10"]
     assert client.import_label_studio(tasks).version == 2, "all of it is known"
+    tasks[4]["annotations"] = [annotation("new", completed_by=9), annotation("class-01", completed_by=10)]
+    with pytest.raises(ServiceError, match="user 10"):
+        client.import_label_studio(tasks)
+    client.import_label_studio(tasks, on_conflict="keep")
+    disputed = {each.id: each.disagreement for each in client.list_label_issues().issues}
+    assert [(each.by, each.label) for each in disputed[free[4]]] == [("user 9", "new"), ("user 10", "class-01")]
+    assert client.get_node(free[4]).label == "new"
     labelled = client.export_label_studio("labelled", limit=150).tasks
     assert client.import_label_studio([asdict(task) for task in labelled]).learned == 0
 

@@ -152,9 +152,14 @@ class Client:
         """
         kept = {"reason": reason, "note": note}
         labels = [{"id": node, "class": name, **kept} for name, nodes in supports.items() for node in nodes]
-        body: dict[str, Any] = {"labels": labels, "by": by, "on_conflict": on_conflict, "on_unknown": on_unknown}
-        body |= {"again": again, "new_classes": new_classes}
-        return self._change(Changed, "POST", "/v1/labels", body, if_version=if_version, key=key)
+        how = {
+            "by": by,
+            "on_conflict": on_conflict,
+            "on_unknown": on_unknown,
+            "again": again,
+            "new_classes": new_classes,
+        }
+        return self._change(Changed, "POST", "/v1/labels", {"labels": labels, **how}, if_version=if_version, key=key)
 
     def import_label_studio(
         self,
@@ -169,9 +174,15 @@ class Client:
         key: str | None = None,
     ) -> Changed:
         """Learn from the completed tasks of a JSON export of Label Studio. by: who labelled, by default as it says."""
-        body: dict[str, Any] = {"tasks": list(tasks), "by": by, "on_conflict": on_conflict, "on_unknown": on_unknown}
-        body |= {"again": again, "new_classes": new_classes}
-        return self._change(Changed, "POST", "/v1/import/label-studio", body, if_version=if_version, key=key)
+        how = {
+            "by": by,
+            "on_conflict": on_conflict,
+            "on_unknown": on_unknown,
+            "again": again,
+            "new_classes": new_classes,
+        }
+        path = "/v1/import/label-studio"
+        return self._change(Changed, "POST", path, {"tasks": list(tasks), **how}, if_version=if_version, key=key)
 
     def accept_members(
         self,

@@ -117,13 +117,13 @@ def _disagreements(events: Iterable[Entry]) -> dict[str, list[Vote]]:
         if what == "learn":
             for each in event.get("conflicts", ()):
                 said = votes.setdefault(str(each["node"]), {})
-                before = _vote(each["label"], each["label_by"].partition(",")[0])
-                said.setdefault(before.by, before)
-                said[each["new_label_by"].partition(",")[0]] = _vote(each["new_label"], each["new_label_by"])
+                for statement in each["statements"]:
+                    said.setdefault(statement["by"], _vote(each["label"], statement))
+                said |= {statement["by"]: _vote(each["new_label"], statement) for statement in each["new_statements"]}
             for each in event.get("statements", ()):
                 if each.get("kept", {}).get("reason") == SETTLED:
                     votes[str(each["node"])] = {}
-                votes.setdefault(str(each["node"]), {})[each["by"]] = _vote(each["class"], each["by"], each["when"])
+                votes.setdefault(str(each["node"]), {})[each["by"]] = _vote(each["class"], each)
         elif what in ("unlearn", "review"):
             for node in map(str, event["nodes"]):
                 votes.pop(node, None)
@@ -139,5 +139,5 @@ def _disagreements(events: Iterable[Entry]) -> dict[str, list[Vote]]:
     return {node: said for node, said in named.items() if len({vote.label for vote in said}) > 1}
 
 
-def _vote(label: Any, by: str, when: str = "") -> Vote:
-    return Vote(str(label), by.partition(",")[0], when)
+def _vote(label: Any, statement: dict[str, Any]) -> Vote:
+    return Vote(str(label), statement["by"], statement["when"])

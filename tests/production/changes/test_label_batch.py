@@ -104,7 +104,8 @@ def test_a_conflict_names_both_people_and_both_classes(model: GraphClassifier) -
 @pytest.mark.parametrize("method", ["proto-gcn", "anchor", "finetune"])
 def test_a_conflict_is_settled_as_it_is_asked_for(method: str) -> None:
     model = fitted(method).learn({"eight": EIGHT[:5]}, by="ann")
-    said = {"node": EIGHT[4], "label": "eight", "label_by": "ann", "new_label": "nine", "new_label_by": "bob"}
+    ann, bob = ({"by": name, "when": "", "kept": {}} for name in ("ann", "bob"))
+    said = {"node": EIGHT[4], "label": "eight", "statements": [ann], "new_label": "nine", "new_statements": [bob]}
     kept = copy_of(model).learn({"nine": [EIGHT[4], *NINE[:4]]}, by="bob", on_conflict="keep")
     assert kept.history[-1]["conflicts"] == [said]
     assert kept.history[-1]["on_conflict"] == "keep"
@@ -158,3 +159,27 @@ def test_statements_come_back_from_files(start: GraphClassifier, statements: lis
     kept = start.label_store_.with_statements({number: tuple(statements)} if statements else {})
     model = with_parts(start, label_store=kept)
     assert copy_of(model).label_store_.statements == model.label_store_.statements
+
+
+@pytest.mark.parametrize(("on_conflict", "first"), [("keep", True), ("replace", False)])
+def test_supports_that_contradict_each_other_are_settled_like_those_that_contradict_the_model(
+    on_conflict: str, first: bool
+) -> None:
+    """As if they were given one after the other, also if a name has a comma."""
+    supports = [
+        support(EIGHT[0], "eight", "Lee, Ann"),
+        support(EIGHT[0], "nine", "bob"),
+        *(support(node, "eight", "Lee, Ann") for node in EIGHT[1:4]),
+        *(support(node, "nine", "bob") for node in NINE[:4]),
+    ]
+    model = fitted("proto-gcn").learn_listed(supports, on_conflict=on_conflict)
+    entry = model.history[-1]
+    (conflict,) = entry["conflicts"]
+    assert entry["on_conflict"] == on_conflict
+    assert (conflict["node"], conflict["label"], conflict["new_label"]) == (EIGHT[0], "eight", "nine")
+    assert [each["by"] for each in (*conflict["statements"], *conflict["new_statements"])] == ["Lee, Ann", "bob"]
+    assert [row[1:4] for row in rows(model, EIGHT[0])] == [
+        ("eight", "support", "Lee, Ann") if first else ("nine", "support", "bob")
+    ]
+    settled = {"eight": EIGHT[:4], "nine": NINE[:4]} if first else {"nine": [EIGHT[0], *NINE[:4]], "eight": EIGHT[1:4]}
+    same_answers(model, fitted("proto-gcn").learn(settled))

@@ -21,22 +21,35 @@ ON_CONFLICT = ("refuse", "keep", "replace")
 
 @dataclass(frozen=True)
 class Conflict:
-    """A node that has a label, and a support with another one."""
+    """A node that has a label, and a support with another one.
+
+    statements, new_statements: who gave each of the two. place, earlier: where the support is written, and the other
+    label if that is a support too, not one that the model has.
+    """
 
     node: Any
     label: ClassLabel
-    label_by: str
+    statements: tuple[Statement, ...]
     new_label: ClassLabel
-    new_label_by: str
+    new_statements: tuple[Statement, ...]
     place: str
+    earlier: str = ""
 
     def as_json(self) -> dict[str, Any]:
-        return {key: value for key, value in vars(self).items() if key != "place"}
+        return {
+            "node": self.node,
+            "label": self.label,
+            "statements": [each.as_json() for each in self.statements],
+            "new_label": self.new_label,
+            "new_statements": [each.as_json() for each in self.new_statements],
+        }
 
     def __str__(self) -> str:
+        label, place = quoted(self.label), self.earlier
+        has = f"stands in {place} and has the class {label}" if place else f"is labelled {label} already"
         return (
-            f"{self.place}: node {quoted(self.node)} is labelled {quoted(self.label)} already{_by(self.label_by)}, "
-            f"here it is {quoted(self.new_label)}{_by(self.new_label_by)}"
+            f"{self.place}: node {quoted(self.node)} {has}{_by(self.statements)}, "
+            f"here it is {quoted(self.new_label)}{_by(self.new_statements)}"
         )
 
 
@@ -64,7 +77,8 @@ class LabelBatch:
     confirmed: tuple[NodeLabel, ...]
     replaced: tuple[NodeLabel, ...]
     conflicts: tuple[Conflict, ...]
-    unchanged: tuple[NodeLabel, ...] = ()
+    unchanged: tuple[NodeLabel, ...]
+    on_conflict: str
 
     @property
     def statements(self) -> Statements:
@@ -109,7 +123,7 @@ class LabelBatch:
             "conflicts": [conflict.as_json() for conflict in self.conflicts],
         }
         entry = {key: value for key, value in entry.items() if value or key == "supports"}
-        return {**entry, "on_conflict": "replace" if self.replaced else "keep"} if self.conflicts else entry
+        return {**entry, "on_conflict": self.on_conflict} if self.conflicts else entry
 
 
 def supports_of(classes: Mapping[Any, Sequence[Any]], statement: Statement, labels: LabelStore) -> list[Support]:
@@ -144,17 +158,18 @@ def make_batch(
 ) -> LabelBatch:
     """Compare supports with the labels of a model; all are refused if one is wrong, and each wrong one is named.
 
-    on_conflict: if a node has another label, ``refuse`` all supports, ``keep`` the label it has, or ``replace`` it.
+    on_conflict: if a node has another label, ``refuse`` all supports, ``keep`` the label it has, or ``replace`` it. Of
+        supports of one node that contradict each other, ``keep`` learns the first and ``replace`` the last.
     new_classes: see :func:`refuse_new_classes`.
     """
     if on_conflict not in ON_CONFLICT:
         raise InputError(f"a conflict is settled by {', '.join(ON_CONFLICT)}, not by {on_conflict!r}: choose one.")
     if not supports:
         raise InputError("there is nothing to learn: give at least one node and its class.")
-    by_node, wrong = _by_node(supports, graph, labels)
+    by_node, wrong, conflicts = _by_node(supports, graph, labels, on_conflict)
     column_of = dict(zip(labels.nodes.tolist(), labels.columns.tolist(), strict=True))
     accepted = set(labels.nodes[labels.accepted()].tolist())
-    learned, confirmed, replaced, conflicts, unchanged = [], [], [], [], []
+    learned, confirmed, replaced, unchanged = [], [], [], []
     for each in by_node:
         label = labels.names[column_of[each.number]] if each.number in column_of else None
         before = labels.statements.get(each.number, ())
@@ -164,7 +179,7 @@ def make_batch(
             learned.append(each)
         elif label != each.name:
             replaced.append(each)
-            both = (labels.label(label), people(before), labels.label(each.name), people(each.statements))
+            both = (labels.label(label), before, labels.label(each.name), each.statements)
             conflicts.append(Conflict(each.node, *both, each.place))
         elif further:
             confirmed.append(replace(each, statements=further))
@@ -177,15 +192,20 @@ def make_batch(
     for each in (*learned, *replaced):
         places.setdefault(each.name, each.place)
     refuse_new_classes(places, labels, new_classes)
-    return LabelBatch((*learned, *replaced), tuple(confirmed), tuple(replaced), tuple(conflicts), tuple(unchanged))
+    learned += replaced
+    return LabelBatch(
+        tuple(learned), tuple(confirmed), tuple(replaced), tuple(conflicts), tuple(unchanged), on_conflict
+    )
 
 
-def _by_node(supports: Sequence[Support], graph: ModelGraph, labels: LabelStore) -> tuple[list[NodeLabel], list[str]]:
-    """The label of each node, and a sentence for each support that cannot be used."""
+def _by_node(
+    supports: Sequence[Support], graph: ModelGraph, labels: LabelStore, on_conflict: str
+) -> tuple[list[NodeLabel], list[str], list[Conflict]]:
+    """The label of each node, a sentence for each support that cannot be used, and the contradictions."""
     rows = graph.rows_of_ids([support.node for support in supports])
     name_of = labels.names_of([support.class_name for support in supports])
     by_number: dict[int, NodeLabel] = {}
-    wrong = []
+    wrong, conflicts = [], []
     for support, row in zip(supports, rows.tolist(), strict=True):
         fault = _fault(support, row, labels)
         if fault:
@@ -194,14 +214,13 @@ def _by_node(supports: Sequence[Support], graph: ModelGraph, labels: LabelStore)
         number, node = int(graph.numbers_at([row])[0]), graph.ids_at([row]).tolist()[0]
         label = NodeLabel(number, node, name_of[support.class_name], support.place, (support.statement,))
         other = by_number.setdefault(number, label)
-        if other.name != label.name:
-            wrong.append(
-                f"{support.place}: node {quoted(node)} stands in {other.place} and has the class {quoted(other.name)}"
-                f"{_by(people(other.statements))}, here it is {quoted(label.name)}{_by(people(label.statements))}"
-            )
-        elif other is not label:
-            by_number[number] = _with_statement(other, support.statement)
-    return list(by_number.values()), wrong
+        if other.name == label.name:
+            by_number[number] = label if other is label else _with_statement(other, support.statement)
+        else:
+            both = (labels.label(other.name), other.statements, labels.label(label.name), label.statements)
+            conflicts.append(Conflict(node, *both, support.place, other.place))
+            by_number[number] = label if on_conflict == "replace" else other
+    return list(by_number.values()), wrong, conflicts
 
 
 def _with_statement(label: NodeLabel, statement: Statement) -> NodeLabel:
@@ -220,7 +239,8 @@ def _fault(support: Support, row: int, labels: LabelStore) -> str:
     return "" if support.class_name in labels.names else labels.fault(labels.text(support.class_name))
 
 
-def _by(who: str) -> str:
+def _by(statements: tuple[Statement, ...]) -> str:
+    who = people(statements)
     return f" (by {who})" if who else ""
 
 

@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import Any
 
 from graphfcl.errors import InputError, counted, quoted
+from graphfcl.production.labels.label_store import Statement, people
 
 PLAIN = {
     "rename": "rename {from} to {to}",
@@ -236,7 +237,7 @@ def _repeated_and_conflicts(entry: Entry) -> list[str]:
         texts.append(f"unchanged: {_some(entry['unchanged'])}")
     conflicts = entry.get("conflicts", ())
     for conflict in conflicts[:5]:
-        both = [(conflict["label"], conflict["label_by"]), (conflict["new_label"], conflict["new_label_by"])]
+        both = [(conflict[f"{which}label"], conflict[f"{which}statements"]) for which in ("", "new_")]
         kept, gone = both if entry["on_conflict"] == "keep" else reversed(both)
         texts.append(f"{conflict['node']} is {_by(*kept)} against {_by(*gone)}")
     if len(conflicts) > 5:
@@ -244,7 +245,8 @@ def _repeated_and_conflicts(entry: Entry) -> list[str]:
     return texts
 
 
-def _by(name: str | int, who: str) -> str:
+def _by(name: str | int, statements: list[dict[str, Any]]) -> str:
+    who = people(tuple(Statement.from_json(each) for each in statements))
     return f"{name} (by {who})" if who else str(name)
 
 
