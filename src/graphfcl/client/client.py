@@ -1,4 +1,4 @@
-"""The typed client: a method for each operation of the service, called like it."""
+"""The typed client: a method for each operation of the service, with the same name."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
@@ -19,13 +19,13 @@ class Client:
     >>> client.learn({"games": ["ri-li"]}, by="ann").version  # doctest: +SKIP
     2
 
-    A change is sent with an idempotency key and repeated if no answer comes, so it is made once. Its parameter
-    ``if_version`` makes it only if the model has this version; ``key`` is the idempotency key, by default a new one. A
-    refused request raises :class:`ServiceError`, and :class:`NoAnswerError` if there is no answer after all retries.
+    A change is sent with an idempotency key and repeated if no answer comes, so it is made at most once. With
+    ``if_version`` it is made only if the model has this version; ``key`` is the idempotency key, by default a new one.
+    A refused request raises :class:`ServiceError`; no answer after all retries raises :class:`NoAnswerError`.
     """
 
     def __init__(self, url: str, token: str | None = None, *, timeout: float = 120.0, retries: int = 3) -> None:
-        """timeout: seconds to wait for an answer. retries: of a request without an answer, and of 502, 503 and 504."""
+        """timeout: seconds to wait for an answer. retries: after no answer, or after 502, 503 and 504."""
         self.transport = Transport(url, token, timeout, retries)
         self._send, self._change = self.transport.send, self.transport.change
 
@@ -81,7 +81,7 @@ class Client:
         return self._send(answers.Explanation, "GET", address("nodes", node, "explanation"))
 
     def predict(self, ids: Sequence[Id], *, on_unknown: str = "refuse") -> answers.Predictions:
-        """on_unknown: ``refuse`` all if a node is not in the graph, or ``skip`` it."""
+        """Predict the classes of nodes. on_unknown: ``refuse`` all if a node is not in the graph, or ``skip`` it."""
         body = {"ids": list(ids), "on_unknown": on_unknown}
         return self._send(answers.Predictions, "POST", "/v1/predictions", body)
 
@@ -119,7 +119,7 @@ class Client:
         return self._send(answers.Queue, "GET", "/v1/queue", query=query)
 
     def claim_nodes(self, holder: str, ids: Sequence[Id]) -> answers.Claimed:
-        """Lease nodes that are about to be shown, so that other people are asked about others; releases all others."""
+        """Lease nodes that are about to be shown, so that others do not get them, and release all others."""
         return self._send(answers.Claimed, "POST", "/v1/queue/leases", {"holder": holder, "ids": list(ids)})
 
     def export_label_studio(
@@ -173,7 +173,7 @@ class Client:
         if_version: int | None = None,
         key: str | None = None,
     ) -> Changed:
-        """Learn from the completed tasks of a JSON export of Label Studio. by: who labelled, by default as it says."""
+        """Learn the completed tasks of a JSON export of Label Studio. by: who labelled; default: as in the tasks."""
         how = {
             "by": by,
             "on_conflict": on_conflict,
@@ -194,7 +194,7 @@ class Client:
         if_version: int | None = None,
         key: str | None = None,
     ) -> Changed:
-        """Keep the predictions of the listed class from a probability on as accepted labels."""
+        """Accept the predictions for a class with at least the probability ``threshold``."""
         body = {"version": members.version, "threshold": threshold, "leave_out": list(leave_out), "by": by}
         path = address("classes", members.name, "accept")
         return self._change(Changed, "POST", path, body, if_version=if_version, key=key)
@@ -202,7 +202,7 @@ class Client:
     def review_labels(
         self, ids: Sequence[Id], *, by: str = "", if_version: int | None = None, key: str | None = None
     ) -> Changed:
-        """Note that labels were looked at and stay."""
+        """Mark labels as reviewed: they stay and are not listed as label issues again."""
         body = {"ids": list(ids), "by": by}
         return self._change(Changed, "POST", "/v1/labels/review", body, if_version=if_version, key=key)
 
@@ -277,6 +277,6 @@ class Client:
         return self._change(Changed, "POST", "/v1/edges", body, if_version=if_version, key=key)
 
     def roll_back(self, version: int, *, if_version: int | None = None, key: str | None = None) -> Changed:
-        """Write a version equal to an old one."""
+        """Write a new version that equals an old one."""
         path = address("versions", version, "rollback")
         return self._change(Changed, "POST", path, if_version=if_version, key=key)

@@ -1,8 +1,8 @@
-"""The kinds of problems that a service answers with (RFC 9457). ``type`` of an answer is ``PREFIX`` and the kind."""
+"""The kinds of problems (RFC 9457). The ``type`` of an answer is ``PREFIX`` followed by the kind."""
 
 PREFIX = "urn:graphfcl:problem:"
 
-# By kind: the status, and the title. The first kind of a status is that of problems for which there is no other.
+# Status and title of each kind. The first kind of a status is its default.
 KINDS: dict[str, tuple[int, str]] = {
     "unreadable-request": (400, "The request cannot be read."),
     "token-needed": (401, "The token is missing or wrong."),

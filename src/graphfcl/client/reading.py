@@ -11,11 +11,11 @@ Kind = TypeVar("Kind")
 
 
 class UnreadableError(GraphfclError):
-    """An answer that is not of the expected type: server and client may be of different releases."""
+    """An answer does not have the expected type; server and client may be of different releases."""
 
 
 def read_as(kind: type[Kind], values: Any) -> Kind:
-    """A dataclass from a JSON value. Fields it does not have are left out: a newer service may send more."""
+    """Make a dataclass from a JSON value. Unknown fields, which a newer service may send, are ignored."""
     return _read(kind, values, kind.__name__)
 
 

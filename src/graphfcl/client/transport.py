@@ -32,7 +32,7 @@ class ServiceError(GraphfclError):
         self.status, self.kind, self.version = status, kind, version
 
     def __reduce__(self) -> tuple[type["ServiceError"], tuple[object, ...]]:
-        """Another process can raise it too."""
+        """Pickle by the arguments, so that another process can raise it."""
         return type(self), (self.status, str(self), self.kind, self.version)
 
 
@@ -41,7 +41,7 @@ class NoAnswerError(GraphfclError):
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    """The token must not go elsewhere; a service never redirects."""
+    """Refuses redirects: a service never sends one, and the token must not go elsewhere."""
 
     def redirect_request(self, *_: Any) -> None:
         return None
@@ -49,7 +49,7 @@ class _NoRedirects(urllib.request.HTTPRedirectHandler):
 
 @dataclass
 class Transport:
-    """Sends requests to one service. timeout: seconds to wait for an answer. retries: after a request that got none."""
+    """Sends requests to one service. timeout: seconds to wait for an answer. retries: of unanswered requests."""
 
     url: str
     token: str | None = field(default=None, repr=False)
@@ -104,7 +104,7 @@ class Transport:
         return self.send(kind, method, path, body, headers=headers)
 
     def _answer(self, request: urllib.request.Request) -> Any:
-        """The JSON of an answer; a request that got none, or that the service could not take yet, is sent again."""
+        """The JSON of an answer; a request is sent again if no answer comes or the service is busy."""
         for tried in range(self.retries + 1):
             pause = min(PAUSE * 2**tried, LONGEST_PAUSE)
             try:
@@ -128,7 +128,7 @@ class Transport:
 
 
 def address(*steps: str | int) -> str:
-    """A path of the API; a step may hold any character."""
+    """A path of the API; a step may contain any character."""
     return "/v1/" + "/".join(quote(str(step), safe="") for step in steps)
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:  # predictions do not import what only a change needs
 
 
 class TeachableModel(AnsweringModel):
-    """A model whose labels and classes can be changed. Each verb is one change: after an error nothing is different."""
+    """A model whose labels and classes can be changed. Each method is one change; an error changes nothing."""
 
     def learn(
         self,
@@ -69,7 +69,7 @@ class TeachableModel(AnsweringModel):
         when: str | datetime.date = "",
         new_classes: "NewClasses" = True,
     ) -> Self:
-        """Teach a group that :meth:`groups` found as a class.
+        """Teach a group of :meth:`groups` as a class.
 
         nodes: the members to learn, all of them; None: ``shot`` typical, diverse ones. That they were members of a
         group is kept with the labels. by, when: see :meth:`learn`. new_classes: see :meth:`learn_listed`.
@@ -83,7 +83,7 @@ class TeachableModel(AnsweringModel):
         return self.learn_listed(supports_of({name: ids}, statement, state.parts.label_store), new_classes=new_classes)
 
     def accept(self, nodes: Sequence[Any], *, by: str = "", when: str | datetime.date = "", reason: str = "") -> Self:
-        """Keep the predicted classes of some nodes without a label as labels of their own kind.
+        """Store the predicted classes of unlabelled nodes as accepted labels.
 
         The model does not learn from accepted labels, and is neither calibrated nor measured with them: no answer
         changes. :meth:`unlearn` takes them back, and :meth:`learn` turns them into labels that were given.
@@ -96,7 +96,7 @@ class TeachableModel(AnsweringModel):
         return self
 
     def review(self, nodes: Sequence[Any], *, by: str = "", when: str | datetime.date = "") -> Self:
-        """Note that the labels of some nodes were looked at and stay: :meth:`label_issues` does not list them again.
+        """Mark the labels of some nodes as reviewed: :meth:`label_issues` does not list them again.
 
         That is kept with the label until it is replaced or taken back. by, when: who looked at them and when.
         """

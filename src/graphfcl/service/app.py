@@ -99,7 +99,7 @@ def make_app(
         title="graphfcl",
         version=__version__,
         description="A classifier on a growing graph.",
-        docs_url=None,  # its scripts would come from elsewhere
+        docs_url=None,  # it would load scripts from another site
         redoc_url=None,
         redirect_slashes=False,
         lifespan=life,
@@ -128,7 +128,7 @@ def _health_routes(app: FastAPI, service: Service, reading: list[Any]) -> None:
 
     @app.get("/readyz", tags=["health"], response_model=answers.Health)
     async def get_readiness() -> Response:
-        """Whether the folder is whole; while it is not, reads go on from the last version that was."""
+        """Whether the folder is complete. If not, reads continue from the last complete version."""
         return service.ready({"status": "ready"})
 
     @app.get("/v2/health/live", tags=["kserve"], response_model=answers.Live)
@@ -138,7 +138,7 @@ def _health_routes(app: FastAPI, service: Service, reading: list[Any]) -> None:
 
     @app.get("/v2/health/ready", tags=["kserve"], response_model=answers.Ready)
     async def get_server_readiness() -> Response:
-        """Whether the folder is whole."""
+        """Whether the folder is complete."""
         return service.ready({"ready": True})
 
     @app.get("/metrics", tags=["health"], dependencies=reading, response_class=PlainTextResponse)
@@ -156,7 +156,7 @@ def _health_routes(app: FastAPI, service: Service, reading: list[Any]) -> None:
 
 
 def _page_routes(app: FastAPI) -> None:
-    """The page and its files, read once: no address can name another file."""
+    """The page and its files. They are read once at the start, so no address can name another file."""
     files = {path.relative_to(STATIC).as_posix(): path for path in STATIC.rglob("*") if path.suffix in MEDIA_TYPES}
     contents = {name: (path.read_bytes(), MEDIA_TYPES[path.suffix]) for name, path in files.items()}
     tags = {name: f'"{tag_of(content)}"' for name, (content, _) in contents.items()}

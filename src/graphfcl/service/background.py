@@ -17,7 +17,7 @@ from graphfcl.service.writer import Writer
 POLL = 0.5  # seconds between two looks at the folder
 QUIET = 5.0  # seconds in which no change was made or under way, after which the cache is written
 GRACE = 5.0  # seconds in which a running computation may end when the service stops
-QUESTIONS = 16  # results that are kept
+QUESTIONS = 16  # results kept in memory
 UNEXPECTED = "an unexpected error: it is tried again with the next version; please report it with the service's log."
 
 Question = tuple[Any, ...]  # a name and its arguments
@@ -34,7 +34,7 @@ class Computed:
 
 
 def compute_for(snapshot: Snapshot, compute: Callable[[Snapshot], Any], name: str) -> Computed:
-    """The result for the version of a snapshot. Whatever goes wrong becomes its error. name: for the log."""
+    """Compute the result for the version of a snapshot; an exception becomes its error. name: for the log."""
     try:
         return Computed(snapshot.version, compute(snapshot))
     except GraphfclError as error:
@@ -45,7 +45,7 @@ def compute_for(snapshot: Snapshot, compute: Callable[[Snapshot], Any], name: st
 
 
 class Background:
-    """Computes answers to questions for the newest version, one at a time; overtaken versions are skipped."""
+    """Computes requested results for the newest version, one at a time; versions in between are skipped."""
 
     def __init__(self, writer: Writer) -> None:
         self._writer = writer
@@ -66,7 +66,7 @@ class Background:
             thread.start()
 
     def stop(self) -> None:
-        """Stop both threads and write the cache for the next start; a long computation is given up."""
+        """Stop both threads and write the cache for the next start; a long computation is abandoned."""
         self._stopping.set()
         self._wake.set()
         for thread in self._threads:
@@ -75,7 +75,7 @@ class Background:
             self._write_cache()
 
     def changed(self) -> None:
-        """A version was published: compute for it what was requested for the last one."""
+        """Note that a version was published: compute for it what was requested for the previous one."""
         version = self._writer.current.version
         with self._lock:
             for question, requested in self._requested.items():
@@ -84,7 +84,7 @@ class Background:
         self._wake.set()
 
     def find(self, question: Question, compute: Callable[[Snapshot], Any], snapshot: Snapshot) -> Computed | None:
-        """The last result, perhaps of an older version; the one for this version is scheduled if it is missing."""
+        """The last result, perhaps of an older version; if this version has none, it is scheduled."""
         with self._lock:
             result = self._results.get(question)
             self._requested.pop(question, None)
@@ -126,7 +126,7 @@ class Background:
                 self._write_cache()
 
     def _compute_next(self) -> bool:
-        """Answer one question; whether there was one."""
+        """Compute one result; returns whether one was due."""
         with self._lock:
             question = next(iter(self._wanted), None)
             if question is None:
@@ -147,5 +147,5 @@ class Background:
         self._cached = snapshot.version
         try:
             snapshot.model.write_cache()
-        except Exception:  # the cache may be missing at any time
+        except Exception:  # the cache is optional
             log.exception("the cache could not be written")

@@ -29,7 +29,7 @@ class Body(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def refuse_unknown_fields(cls, values: Any) -> Any:
-        """Refuse them with the closest known one, which pydantic itself does not name."""
+        """Refuse unknown fields and suggest the most similar one, which pydantic does not do."""
         if isinstance(values, dict):
             known = [field.alias or name for name, field in cls.model_fields.items()]
             for name in values.keys() - set(known):
@@ -44,13 +44,13 @@ class Ids(Body):
 
 
 class Batch(Ids):
-    """Some nodes. on_unknown: ``refuse`` all if one is not in the graph, or ``skip`` these."""
+    """Some nodes. on_unknown: ``refuse`` the request if a node is not in the graph, or ``skip`` such nodes."""
 
     on_unknown: OnUnknown = "refuse"
 
 
 class Label(Body):
-    """A node and its class. reason: why it was asked about. note: what the person says of it; both are kept with it."""
+    """A node and its class. reason: why the node was suggested. note: a comment. Both are stored with the label."""
 
     id: Id
     name: ClassName = Field(alias="class")
@@ -79,7 +79,7 @@ class Labels(Teaching):
 
 
 def label_of(node: Any, name: Any, place: str) -> Label:
-    """A label from values that were read elsewhere. place: for the message if they cannot be used."""
+    """Make a label from values of another format. place: where they were, for error messages."""
     try:
         return Label.model_validate({"id": node, "class": name})
     except ValidationError as error:
@@ -93,7 +93,7 @@ class NewName(Body):
 
 
 class Into(Body):
-    """The class that another is merged into."""
+    """The class to merge into."""
 
     into: ClassName
 

@@ -17,10 +17,10 @@ from graphfcl.service.changes import as_sent, sessions_of
 from graphfcl.service.snapshots import Snapshot
 
 LIKELIEST, FEATURES, REASONS = 5, 20, 8
-GOLDEN = np.pi * (3 - np.sqrt(5))  # no two of the first nodes of a ring fall on one another
+GOLDEN = np.pi * (3 - np.sqrt(5))  # the golden angle: nodes on a ring do not overlap
 STEPS = 60
 HOPS = 2
-COUNTED = 5_000  # neighbours up to which the nodes two hops away are counted
+COUNTED = 5_000  # neighbours; around a node with more, the nodes within two hops are not counted
 
 
 def short_card(snapshot: Snapshot, row: int) -> dict[str, Any]:
@@ -44,7 +44,7 @@ def node_card(snapshot: Snapshot, row: int) -> dict[str, Any]:
 
 
 def statement_cards(snapshot: Snapshot, row: int) -> list[dict[str, Any]]:
-    """Who gave the label of a node, when, and what is kept with it; the first one first."""
+    """Who gave the label of a node, when, and what is stored with it, oldest first."""
     number = int(snapshot.graph.numbers_at(np.array([row]))[0])
     return [each.as_json() for each in snapshot.model.label_store_.statements.get(number, ())]
 
@@ -89,7 +89,7 @@ def neighbours_card(snapshot: Snapshot, row: int, limit: int) -> dict[str, Any]:
 
 
 def _count_around(visible: VisibleNodes, row: int) -> int | None:
-    """How many nodes are at most two hops away, itself included; None around a node with very many neighbours."""
+    """The number of nodes within two hops, itself included; None if it has too many neighbours."""
     first = visible.neighbours_at(np.array([row])).indices
     if first.size > COUNTED:
         return None
@@ -139,7 +139,7 @@ def _layout(hops: np.ndarray, edges: np.ndarray) -> np.ndarray:
 
 
 def explanation_card(snapshot: Snapshot, row: int) -> dict[str, Any]:
-    """Why a node gets its class, in sentences and figures; some methods give no figures."""
+    """Why a node gets its class, in sentences and numbers; some methods give no numbers."""
     node, predicted = snapshot.graph.ids_at(np.array([row]))[0], snapshot.predictions(np.array([row]))
     classes = likeliest(snapshot.classes, predicted.probabilities[0])
     summary = [_prediction_sentence(classes, bool(predicted.unknown[0])), _neighbour_sentence(snapshot, row)]
@@ -148,7 +148,7 @@ def explanation_card(snapshot: Snapshot, row: int) -> dict[str, Any]:
     try:
         explanation = snapshot.model.explain(node, top=2 * REASONS)
     except InputError as error:
-        summary.append(f"More cannot be said: {error}")
+        summary.append(f"There is no further explanation: {error}")
     else:
         told = [(str(name), float(value)) for name, value in explanation["features"].items() if explains(name)]
         words = [{"name": name, "weight": value} for name, value in told[:REASONS]]

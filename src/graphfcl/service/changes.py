@@ -1,4 +1,4 @@
-"""The history of a folder for clients: changes in short, completed requests, former classes."""
+"""The history of a folder for clients: summaries of changes, completed requests, former classes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -9,14 +9,14 @@ from graphfcl.production.labels.history import Entry, change_text, lineage
 from graphfcl.production.model.versions import Versions
 
 LARGEST = 2**53  # a JavaScript client rounds integers beyond it
-EXISTING = ("updated", "skipped", "same")  # what became of nodes and edges that were there
-LONGEST = 400  # characters of a change in words
+EXISTING = ("updated", "skipped", "same")  # what was done with nodes and edges that existed already
+LONGEST = 400  # characters of the description of a change
 UNREADABLE = (LookupError, TypeError, ValueError, AttributeError)
 
 
 @dataclass(frozen=True)
 class Change:
-    """An entry of the history in short.
+    """A summary of an entry of the history.
 
     text: the change in words. classes: those it concerns. gone: names that stopped being a class, with what became of
     them. came: names that became a class. to: the version that a rollback restored. by: who gave labels in it.
@@ -36,7 +36,7 @@ class Change:
 
     @classmethod
     def of(cls, entry: Entry) -> "Change":
-        """The change of an entry; an unknown kind, since a folder may hold anything, is shown by its name alone."""
+        """The change of an entry. Of an unknown kind, which a folder may contain, only the name is shown."""
         version, when, what = int(entry["version"]), str(entry["when"]), str(entry["what"])
         text = change_text(entry)
         text = text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
@@ -60,14 +60,14 @@ class Change:
 
 @dataclass(frozen=True)
 class Completed:
-    """A request that was carried out: its fingerprint and its answer."""
+    """A completed request: its fingerprint and its answer."""
 
     fingerprint: str
     answer: dict[str, Any]
 
 
 class ChangeLog:
-    """All changes of a folder, read once, then as versions appear. Only the writer uses it.
+    """All changes of a folder, read once and then version by version. Only the writer uses it.
 
     keys: number of newest idempotency keys to remember. integers: the model has integer classes. completed: requests by
     their key.
@@ -99,7 +99,7 @@ class ChangeLog:
             self.remember(request["key"], Completed(str(request.get("hash")), answer_to(entry, self.integers)))
 
     def remember(self, key: str, completed: Completed) -> None:
-        """The answer to a key; the oldest keys are forgotten."""
+        """Store the answer to a key; the oldest keys are forgotten."""
         self.completed.pop(key, None)
         self.completed[key] = completed
         while len(self.completed) > self._keys:
@@ -112,7 +112,7 @@ def as_sent(label: ClassLabel) -> ClassLabel:
 
 
 def is_empty(entry: Entry) -> bool:
-    """Whether a change left labels and graph as they were: all of it was known, or skipped."""
+    """Whether a change left labels and graph unchanged, because all of it existed already or was skipped."""
     if entry["what"] == "learn":
         return not any(entry.get(name) for name in ("supports", "confirmed", "conflicts"))
     return entry["what"] == "grow" and not any(
@@ -121,7 +121,7 @@ def is_empty(entry: Entry) -> bool:
 
 
 def answer_to(entry: Entry, integers: bool) -> dict[str, Any]:
-    """The answer to the request of a change; the same when the request is repeated.
+    """The answer to the request of a change; a repeated request gets the same one.
 
     integers: the model has integer classes.
     """
@@ -156,7 +156,7 @@ def answer_to(entry: Entry, integers: bool) -> dict[str, Any]:
 
 
 def gone_classes(changes: Sequence[Change]) -> dict[str, str]:
-    """Names of former classes, with what became of them; changes that were rolled back do not count."""
+    """Names of former classes and what happened to them, without changes that were rolled back."""
     gone: dict[str, str] = {}
     for change in _followed(changes):
         gone = {name: why for name, why in gone.items() if name not in change.came} | change.gone
@@ -175,13 +175,13 @@ def sessions_of(changes: Sequence[Change]) -> dict[str, int]:
 
 
 def _followed(changes: Sequence[Change]) -> list[Change]:
-    """Changes that led to the last one."""
+    """The changes that led to the last one, without those that a rollback undid."""
     plain = [{"version": c.version, "what": c.what, "to": c.to, "place": place} for place, c in enumerate(changes)]
     return [changes[entry["place"]] for entry in lineage(plain)]
 
 
 def _names(entry: Entry, version: int) -> tuple[tuple[str, ...], dict[str, str], tuple[str, ...]]:
-    """Classes, gone and came of a :class:`Change`."""
+    """The fields ``classes``, ``gone`` and ``came`` of a :class:`Change`."""
     what = entry["what"]
     gone = {str(name): f"lost its last label in version {version}" for name in entry.get("retired", ())}
     if what == "learn":

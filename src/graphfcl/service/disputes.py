@@ -11,8 +11,8 @@ from graphfcl.production.model.versions import Versions
 from graphfcl.service.background import Computed, compute_for
 from graphfcl.service.snapshots import Snapshot
 
-MOST = 1_000  # disputed labels that are listed
-REST = 10.0  # a computation starts again after so many times as long as it took
+MOST = 1_000  # disputed labels to list
+REST = 10.0  # the next computation starts after this many times the duration of the last one
 EVENTS = ("learn", "unlearn", "rename", "merge", "retire", "rollback", "review")
 
 SETTLED = "review"  # the reason of a label that was given when people disagreed
@@ -31,7 +31,7 @@ class Dispute:
 
 @dataclass(frozen=True)
 class Vote:
-    """What one person said a node is."""
+    """The class that one person gave to a node."""
 
     label: str
     by: str
@@ -41,8 +41,8 @@ class Vote:
 class Disputes:
     """Trains models without some labels to find those that the model disputes, in a thread of its own.
 
-    That takes as long as a few fits. So it is done only when it is asked for, and a newer version waits until ``REST``
-    times as long have passed; until then the result of the version before stands.
+    This takes as long as a few fits, so it runs only on request, and for a newer version only after ``REST`` times the
+    duration of the last run. Until then the last result is used.
     """
 
     def __init__(self) -> None:
@@ -79,7 +79,7 @@ def _disputes(snapshot: Snapshot) -> list[Dispute]:
 
 
 class VoteLog:
-    """What people said of each node, read from the history once, then as versions appear."""
+    """The classes that people gave to nodes, read from the history once and then version by version."""
 
     def __init__(self, versions: Versions) -> None:
         self._versions, self._lock = versions, threading.Lock()
@@ -89,7 +89,7 @@ class VoteLog:
         self._votes: dict[str, list[Vote]] = {}
 
     def disagreements(self, snapshot: Snapshot) -> dict[str, list[Vote]]:
-        """By node: what different people said of it, where it is not the same. A review settles what was before it."""
+        """The votes on each node on which people disagree. A review ends the disagreements before it."""
         with self._lock:
             if self._newest != snapshot.pointer:
                 if snapshot.version <= self._read:  # nodes were erased, or the folder was replaced
@@ -103,14 +103,14 @@ class VoteLog:
 
 
 def _event(entry: Entry) -> Entry:
-    """What of an entry is needed here; of other kinds only their place in the history."""
+    """The fields of an entry that are needed here; of other kinds only their place in the history."""
     kept = ("version", "what", "to", "from", "into", "class", "nodes", "statements", "conflicts")
     names = kept if entry["what"] in EVENTS else ("version", "what")
     return {name: entry[name] for name in names if name in entry}
 
 
 def _disagreements(events: Iterable[Entry]) -> dict[str, list[Vote]]:
-    """The newest word of each person about each node on which two of them differ."""
+    """The newest vote of each person on each node on which two people disagree."""
     votes: dict[str, dict[str, Vote]] = {}
     for event in events:
         what = event["what"]

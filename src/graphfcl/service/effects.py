@@ -16,7 +16,7 @@ from graphfcl.production.changes.effects import later_names
 from graphfcl.production.labels.history import Entry
 from graphfcl.production.model.recalls import Recall, is_loss, measured_recalls
 
-IMPROBABLE = 0.05  # a label of at most this probability looks wrong
+IMPROBABLE = 0.05  # a label with at most this probability looks wrong
 LISTED = 20  # labels that a warning lists
 
 
@@ -46,7 +46,7 @@ class ClassRecalls:
 
 @dataclass(frozen=True)
 class Doubt:
-    """A label just given that looks wrong: the model was sure of another class before, or still is."""
+    """A new label that looks wrong: the model before or after it is confident of another class."""
 
     id: str
     label: ClassLabel
@@ -56,7 +56,7 @@ class Doubt:
 
 @dataclass(frozen=True, eq=False)
 class VersionEffect:
-    """The difference between a version and the one before. nodes: that both have. moves: the largest first."""
+    """The difference between a version and the previous one. nodes: number that both have. moves: largest first."""
 
     nodes: int
     moves: tuple[Move, ...]
@@ -65,7 +65,7 @@ class VersionEffect:
     warnings: tuple[str, ...] = field(default=())
 
     def pooled(self, *, few_shot: bool, after: bool) -> Recall | None:
-        """The recalls of all classes of one kind together: right nodes of all measured ones."""
+        """The pooled recall of all classes of one kind: right nodes among all measured ones."""
         kind = [each for each in self.classes if each.few_shot == few_shot]
         recalls = [each.after if after else each.before for each in kind]
         measured = [each for each in recalls if each is not None]
@@ -87,7 +87,7 @@ def compute_effect(before: GraphClassifier, after: GraphClassifier, changes: Seq
 def _common_names(
     before: GraphClassifier, after: GraphClassifier, changes: Sequence[Entry]
 ) -> tuple[list[ClassLabel], np.ndarray]:
-    """Classes of both, and (classes before,) the place of each class of the version before in it."""
+    """The classes of both versions, and (classes before,) the position of each earlier class among them."""
     later = later_names(before.classes_, changes)
     names = list(dict.fromkeys([*after.classes_, *later.values()]))
     place = {name: number for number, name in enumerate(names)}
@@ -166,7 +166,7 @@ def _recalls(before: GraphClassifier, after: GraphClassifier, changes: Sequence[
 
 
 def _doubts(before: GraphClassifier, after: GraphClassifier, changes: Sequence[Entry]) -> Iterator[Doubt]:
-    """Labels just given that the version before, which had not learned them, disputes, or the one after still does."""
+    """New labels that the version before, which had not learned them, or the version after disputes."""
     given = {node: str(name) for entry in changes for name, nodes in _supports(entry) for node in nodes}
     for model, learned in ((before, before.label_store_.nodes), (after, np.zeros(0, dtype=np.int64))):
         disputed = list(_disputed(model, given, learned))
@@ -175,9 +175,9 @@ def _doubts(before: GraphClassifier, after: GraphClassifier, changes: Sequence[E
 
 
 def _disputed(model: GraphClassifier, given: dict[Any, str], learned: np.ndarray) -> Iterator[Doubt]:
-    """Labels of which a model is sure that they are of another class, the most improbable first. given: by node.
+    """Labels that a model is confident are wrong, the least probable first. given: the labels, by node.
 
-    learned: numbers of nodes that are passed over: a model agrees with what it was taught.
+    learned: numbers of nodes to skip, since a model agrees with the labels that it has learned.
     """
     store, graph = model.label_store_, model.graph_
     place = {name: number for number, name in enumerate(store.classes)}
@@ -202,7 +202,7 @@ def _supports(entry: Entry) -> Iterator[tuple[str, list[Any]]]:
 
 
 def _warnings(classes: Sequence[ClassRecalls], doubts: Sequence[Doubt], changes: Sequence[Entry]) -> Iterator[str]:
-    """Sentences on what may have gone wrong."""
+    """Sentences about what may have gone wrong."""
     for each in classes:
         if each.worse:
             where = "its labels, each left out in turn" if each.few_shot else "its validation nodes"

@@ -13,7 +13,7 @@ from graphfcl.service.service import Service
 from graphfcl.service.snapshots import Snapshot
 
 LABEL_COLUMNS = ("node", "class", "part", "by", "when", "reason", "note")
-AS_THEY_ARE = ("node", "class")  # to be read back
+AS_THEY_ARE = ("node", "class")  # not escaped, so that `learn` can read them
 HISTORY_COLUMNS = ("version", "when", "kind", "by", "what", "classes", "warning")
 
 
@@ -45,7 +45,7 @@ def export_routes(service: Service) -> APIRouter:
 
 
 def label_rows(snapshot: Snapshot) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
-    """Names of columns, and rows: one for each person who gave a label, and one for a label without a name."""
+    """Column names, and rows: one for each person who gave a label, or one for a label without a name."""
     columns = snapshot.model.label_columns()
     names = [*LABEL_COLUMNS, *(name for name in columns if name not in LABEL_COLUMNS)]
     empty = [""] * len(columns["node"])
@@ -53,7 +53,7 @@ def label_rows(snapshot: Snapshot) -> tuple[Sequence[str], Iterable[Sequence[Any
 
 
 def _harmless(value: Any) -> Any:
-    """A text that a spreadsheet does not take for a formula."""
+    """Escape a text that a spreadsheet would take for a formula."""
     return f"'{value}" if isinstance(value, str) and value.startswith(("=", "+", "-", "@")) else value
 
 

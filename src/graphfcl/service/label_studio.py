@@ -26,7 +26,7 @@ TAG, SHOWN, NODE = "class", "text", "node"  # names in the labelling configurati
 Which = Literal["unlabelled", "labelled", "all"]
 
 
-# Out
+# Export
 
 
 def label_studio_routes(service: Service) -> APIRouter:
@@ -65,7 +65,7 @@ def _tasks(snapshot: Snapshot, rows: np.ndarray) -> list[dict[str, Any]]:
         return []
     probabilities = snapshot.predictions(rows).probabilities
     cards = label_cards(snapshot, rows[snapshot.labels[rows] >= 0])
-    labelled = {card["id"]: card for card in cards if card["role"] != "accepted"}  # predictions
+    labelled = {card["id"]: card for card in cards if card["role"] != "accepted"}  # those are predictions
     tasks = []
     for node, row, each in zip(snapshot.ids_at(rows), rows.tolist(), probabilities, strict=True):
         best, label = int(each.argmax()), labelled.get(node)
@@ -100,11 +100,11 @@ def _config(snapshot: Snapshot) -> str:
     )
 
 
-# In
+# Import
 
 
 class Result(BaseModel):
-    """One answer of an annotation. Other tags of a project than choices are left out."""
+    """One result of an annotation. Tags other than choices are ignored."""
 
     from_name: str = ""
     type: str = ""
@@ -112,7 +112,7 @@ class Result(BaseModel):
 
 
 class Annotation(BaseModel):
-    """What one person said of a task. completed_by: the number of a user, or a user as an object."""
+    """The annotation of a task by one person. completed_by: the id of a user, or a user as an object."""
 
     result: list[Result] = Field(default_factory=list)
     was_cancelled: bool = False
@@ -129,7 +129,7 @@ class CompletedTask(BaseModel):
 
 
 class TasksToLearn(bodies.Teaching):
-    """Completed tasks; those without a finished annotation are left out. by: who labelled, by default as they say."""
+    """Completed tasks; those without a finished annotation are ignored. by: who labelled; default: as in the tasks."""
 
     tasks: list[CompletedTask] = Field(min_length=1)
 
@@ -154,7 +154,7 @@ def read_tasks(body: TasksToLearn) -> tuple[list[bodies.Label], list[Statement]]
 
 
 def _choices(annotation: Annotation) -> list[str]:
-    """The classes that were chosen: of the tag of our configuration, or of any other that has choices."""
+    """The chosen classes: of the tag of the exported configuration, or of any other tag with choices."""
     results = [each for each in annotation.result if each.type == "choices"]
     results = [each for each in results if each.from_name == TAG] or results
     listed = [each.value.get("choices") or [] for each in results]
@@ -164,7 +164,7 @@ def _choices(annotation: Annotation) -> list[str]:
 
 
 def _person(user: int | dict[str, Any] | None) -> str:
-    """A name for who completed an annotation; "" if it is not said."""
+    """The name of the person who completed an annotation; "" if unknown."""
     if isinstance(user, dict):
         name = f"{user.get('first_name') or ''} {user.get('last_name') or ''}".strip()
         return str(user.get("email") or user.get("username") or name or user.get("id") or "")

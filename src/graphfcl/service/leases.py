@@ -1,6 +1,6 @@
-"""Leases of nodes: who is being shown a node to label, so that two people are not asked about the same one.
+"""Leases of nodes that are shown to somebody, so that two people do not label the same node at once.
 
-Leases are in memory alone and end by themselves. A label for a leased node is accepted all the same.
+Leases are kept in memory only and expire. They do not block labels: anyone may label a leased node.
 """
 
 import threading
@@ -15,27 +15,27 @@ from graphfcl.client.answers import Claimed
 from graphfcl.service.bodies import Body, Id
 from graphfcl.service.service import Service, answered
 
-SECONDS = 120.0  # until a lease ends that is not renewed
-MOST = 20  # nodes that one holder has
+SECONDS = 120.0  # after which a lease expires unless it is renewed
+MOST = 20  # nodes that one holder can lease
 MOST_HELD = 10_000  # leases at once
 
 
 class Claim(Body):
-    """Nodes that a holder is about to show; its other ones become free. holder: a tab, not a person."""
+    """The nodes that a holder is about to show; its other leases are released. holder: a tab, not a person."""
 
     holder: Annotated[StrictStr, Field(min_length=1, max_length=100)]
     ids: list[Id] = Field(max_length=MOST)
 
 
 class Leases:
-    """Which holder has which node, and until when. clock: seconds that never go back."""
+    """Which holder has leased which node, and until when. clock: monotonic seconds."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock, self._lock = clock, threading.Lock()
         self._held: dict[str, tuple[str, float]] = {}
 
     def claim(self, holder: str, ids: Sequence[str]) -> dict[str, Any]:
-        """Renew or take what is free; give back what else the holder had."""
+        """Lease the nodes that are free, renew those that the holder has, and release its others."""
         with self._lock:
             now, wanted = self._clock(), dict.fromkeys(ids)
             self._held = {
@@ -57,7 +57,7 @@ def lease_routes(service: Service) -> APIRouter:
 
     @routes.post("/queue/leases", response_model=Claimed)
     async def claim_nodes(body: Claim) -> Response:
-        """Say which nodes of the queue are about to be shown, and learn which of them others are labelling."""
+        """Lease the nodes of the queue that are about to be shown; ``taken`` lists those that others have leased."""
         answer = leases.claim(body.holder, [str(node) for node in body.ids])
         return answered(answer, service.writer.current.version)
 

@@ -1,4 +1,4 @@
-"""Labels as a list: of which class, what for, and who gave them and when."""
+"""Labels as a list: class, role, who gave them and when."""
 
 from typing import Any
 
@@ -63,7 +63,7 @@ def class_place(snapshot: Snapshot, class_name: str) -> int:
 
 
 def _roles(snapshot: Snapshot) -> np.ndarray:
-    """(n,) what the label of each row is for; -1 without a label."""
+    """(n,) the role of the label of each row; -1 without a label."""
     labels = snapshot.model.label_store_
     roles = np.full(snapshot.labels.size, -1, dtype=np.int8)
     roles[snapshot.graph.visible.rows(labels.nodes)] = labels.parts

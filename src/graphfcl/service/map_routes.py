@@ -16,7 +16,7 @@ def map_routes(service: Service) -> APIRouter:
     def get_map() -> Response:
         """All nodes in two dimensions; of more than 20,000 a sample.
 
-        Nodes that are alike lie together, and a node stays where it was in the version before. In the sample are nodes
+        Similar nodes lie together, and most nodes keep their position between versions. In the sample are nodes
         whose answer changed and labelled ones, a quarter of it each at most; the others are drawn uniformly.
         """
         snapshot = service.writer.current

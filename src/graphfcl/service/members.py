@@ -1,4 +1,4 @@
-"""Predicted members of a class, the most doubtful first, and accepting the sure ones."""
+"""Predicted members of a class, the most doubtful first, and accepting the most probable ones."""
 
 from dataclasses import dataclass
 from typing import Annotated, Any
@@ -26,9 +26,9 @@ THRESHOLDS = (0.99, 0.98, 0.95, 0.9, 0.8, 0.7, 0.6, 0.5)  # to choose from
 
 
 class Accept(Body):
-    """Which members of a class to accept, as they are in a version: those of at least this probability.
+    """Which members of a class to accept: those whose probability in this version is at least ``threshold``.
 
-    leave_out: members that reach the threshold and are still not accepted.
+    leave_out: members that are not accepted although they reach the threshold.
     """
 
     version: StrictInt
@@ -102,7 +102,7 @@ def accept_routes(service: Service) -> APIRouter:
 
     @routes.post("/{name}/accept", response_model=Changed)
     async def accept_members(change: Change, name: str, body: Accept) -> Response:
-        """Keep predictions as accepted labels: all members of a class of at least a probability.
+        """Accept predictions: all members of a class with at least a given probability.
 
         The model does not learn from them, so no answer changes. The answer has the number of expected errors.
         """

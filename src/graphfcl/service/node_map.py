@@ -14,14 +14,14 @@ from graphfcl.service.snapshots import Snapshot
 from graphfcl.service.writer import Writer
 
 MOST = 20_000  # nodes on the map
-SHARE = 0.25  # of them that may be there because they changed, and as many because they have a label
-SIDE = 10_000  # positions are whole numbers from 0 to it
+SHARE = 0.25  # largest share of changed nodes in the sample, and of labelled nodes
+SIDE = 10_000  # positions are integers from 0 to this
 UNKNOWN, CHANGED, LABELLED = 1, 2, 4
 
 
 @dataclass(frozen=True, eq=False)
 class MapNodes:
-    """The nodes of a map. changed: (n,) numbers of nodes whose answer is another than in version ``since``."""
+    """The nodes of a map. changed: (n,) numbers of nodes whose prediction differs from that of version ``since``."""
 
     layout: MapLayout
     changed: np.ndarray
@@ -29,7 +29,7 @@ class MapNodes:
 
 
 class MapMaker:
-    """Makes the map of one version after the other, each aligned with the one before. One thread uses it."""
+    """Makes the maps of successive versions, each aligned with the previous one. Only one thread uses it."""
 
     def __init__(self, writer: Writer) -> None:
         self._writer = writer
@@ -46,7 +46,7 @@ class MapMaker:
         return MapNodes(self._layout, changed, since)
 
     def _changes(self, snapshot: Snapshot) -> tuple[int | None, np.ndarray]:
-        """The version before, and the nodes whose answer changed since; None if its answers are not at hand."""
+        """The previous version and the nodes whose prediction changed since; None if its predictions are gone."""
         manifest = self._writer.versions.manifest(snapshot.version)
         parent = manifest["parent"]
         try:
@@ -59,12 +59,12 @@ class MapMaker:
 
 
 def by_rank(numbers: np.ndarray) -> np.ndarray:
-    """The numbers in an order that looks random and is the same for ever."""
+    """The numbers in a pseudo-random order that never changes."""
     return numbers[np.argsort(mixed(numbers.astype(np.uint64)), kind="stable")]
 
 
 def mixed(values: np.ndarray) -> np.ndarray:
-    """uint64 numbers in place of others, spread evenly (the finaliser of SplitMix64)."""
+    """Hash uint64 numbers with the finaliser of SplitMix64."""
     values = (values + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
     values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -72,9 +72,9 @@ def mixed(values: np.ndarray) -> np.ndarray:
 
 
 def drawn(numbers: np.ndarray, *first: np.ndarray) -> np.ndarray:
-    """At most ``MOST`` of the numbers, ascending: the first of some lists up to a share each, the others uniform.
+    """At most ``MOST`` of the numbers, ascending: from each list the first up to a share, then a uniform draw.
 
-    The same nodes from version to version, but for those that came, left or are in other lists.
+    Successive versions draw the same nodes, except for nodes that are new, were removed or changed lists.
     """
     if numbers.size <= MOST:
         return numbers
@@ -90,7 +90,7 @@ def _labelled(labels: LabelStore) -> np.ndarray:
 
 
 def map_answer(snapshot: Snapshot, nodes: MapNodes | None, version: int | None) -> dict[str, Any]:
-    """The map as JSON values. nodes: of a version, which may be an older one; None if there are none yet."""
+    """The map as JSON values. nodes: of a version, perhaps an older one; None before the first layout."""
     current = nodes is not None and version == snapshot.version
     columns = _no_columns() if nodes is None else _columns(snapshot, nodes, current)
     return {

@@ -1,4 +1,4 @@
-"""Cursors: where the next page of a list starts. To clients they are texts without a meaning."""
+"""Cursors, which say where the next page of a list starts. They are opaque to clients."""
 
 import base64
 import json
@@ -16,7 +16,7 @@ def make_cursor(*values: str | int) -> str:
 
 
 def read_cursor(cursor: str, *kinds: type) -> list[Any]:
-    """The values of a cursor, which are of these types; another text is refused."""
+    """The values of a cursor, which have these types; other texts are refused."""
     try:
         if len(cursor) > LONGEST:
             raise ValueError
@@ -29,7 +29,7 @@ def read_cursor(cursor: str, *kinds: type) -> list[Any]:
 
 
 def page_start(cursor: str | None, *of: str | int) -> int:
-    """The place where a page starts. of: what names the list, such as its version; a cursor of another is refused."""
+    """The place where a page starts. of: identifies the list, such as its version; other cursors are refused."""
     if cursor is None:
         return 0
     *its_list, start = read_cursor(cursor, *map(type, of), int)
@@ -39,11 +39,11 @@ def page_start(cursor: str | None, *of: str | int) -> int:
 
 
 def cursor_at(place: int, total: int, *of: str | int) -> str | None:
-    """A cursor that leads to a place of such a list; None at its end."""
+    """A cursor to a place in such a list; None at its end."""
     return make_cursor(*of, place) if place < total else None
 
 
 def lost_cursor() -> Problem:
-    """The problem of a cursor that leads nowhere."""
+    """The problem for a cursor of another list, or of an entry that is gone."""
     text = "this cursor is none of this list, or what it points to is gone: start again without cursor."
     return Problem(422, text, "lost-cursor")

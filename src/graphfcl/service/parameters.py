@@ -1,4 +1,4 @@
-"""Parameters in addresses: those that an operation does not have are refused, not ignored."""
+"""Refuse query parameters that an operation does not have, instead of ignoring them."""
 
 from fastapi import Request
 from fastapi.routing import APIRoute
@@ -8,7 +8,7 @@ from graphfcl.service.problems import Problem
 
 
 async def refuse_unknown_parameters(request: Request) -> None:
-    """A dependency of routes: refuse an unknown parameter with the closest known one, and one that is there twice."""
+    """Route dependency: refuse unknown parameters, suggesting the most similar one, and repeated parameters."""
     given = request.query_params.multi_items()
     if not given:
         return

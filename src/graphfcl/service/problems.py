@@ -23,7 +23,7 @@ KIND_OF_STATUS = {status: kind for kind, (status, _) in reversed(KINDS.items())}
 
 
 class UnknownFieldError(ValueError):
-    """A body has a field too many."""
+    """A body has an unknown field."""
 
 
 class Problem(Exception):
@@ -42,7 +42,7 @@ class Problem(Exception):
     def response(self) -> Response:
         kind, title = f"{PREFIX}{self.kind}", KINDS.get(self.kind, (0, ""))[1]
         if not title:
-            kind, title = "about:blank", HTTPStatus(self.status).phrase  # which RFC 9457 asks for together
+            kind, title = "about:blank", HTTPStatus(self.status).phrase  # RFC 9457 requires both together
         values = {"type": kind, "title": title, "status": self.status, "detail": printable(self.detail)}
         content = json.dumps(values | self.more, ensure_ascii=True).encode()
         return Response(content, self.status, self.headers, "application/problem+json")

@@ -1,4 +1,4 @@
-"""Routes that read. Each takes the current snapshot once and waits for no other request."""
+"""Routes that read. Each takes the current snapshot once and never waits for another request."""
 
 from collections.abc import Callable
 from typing import Annotated, Any
@@ -34,7 +34,7 @@ LISTED = 20
 
 
 def read_routes(service: Service) -> APIRouter:
-    """All routes that read the model. Short answers are async: a thread would cost more than they do."""
+    """All routes that read the model. Fast ones are async, since starting a thread would take longer than the work."""
     routes = APIRouter(prefix="/v1", tags=["ask"])
     _model_routes(routes, service)
     _node_routes(routes, service)
@@ -46,7 +46,7 @@ def read_routes(service: Service) -> APIRouter:
 def _model_routes(routes: APIRouter, service: Service) -> None:
     @routes.get("/model", response_model=answers.Model)
     async def get_model() -> Response:
-        """What is served, and at which version."""
+        """The model that is served, and its version."""
         snapshot = service.writer.current
         graph, trouble = snapshot.graph, service.writer.trouble
         return answered(
@@ -169,7 +169,7 @@ def _label_routes(routes: APIRouter, service: Service) -> None:
         limit: Limit = 100,
         cursor: Cursor = None,
     ) -> Response:
-        """Labels with their class, what each is for, and who gave it and when. class: only those of this class."""
+        """Labels with class, role, who gave them and when. class: list only labels of this class."""
         refuse_many(limit, service.limits.labels, "labels")
         snapshot = service.writer.current
         return answered(label_page(snapshot, class_name, limit, cursor), snapshot.version)

@@ -1,4 +1,4 @@
-"""How an answer is sent: compressed, not again if the client has it, or its headers alone (HEAD)."""
+"""Compression, conditional requests (304) and HEAD requests."""
 
 import gzip
 import hashlib
@@ -8,19 +8,19 @@ from functools import lru_cache
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-SMALLEST = 1_000  # bytes of an answer that is worth compressing
+SMALLEST = 1_000  # bytes from which on an answer is compressed
 COMPRESSED = ("application/json", "text/", "image/svg")
 GZIP = re.compile(r"(?:^|,)\s*(?:gzip|\*)\s*(?:;\s*q=(?P<weight>[0-9.]+)\s*)?(?=,|$)", re.IGNORECASE)
 TAG = re.compile(r'(?:W/)?("[^"]*")')
 
 
 def tag_of(content: bytes) -> str:
-    """What distinguishes a content from others, for an ``ETag``."""
+    """A hash of the content, for an ``ETag``."""
     return hashlib.blake2b(content, digest_size=8).hexdigest()
 
 
 class Representation:
-    """ASGI middleware. It keeps an answer until it is complete: none of this service is streamed."""
+    """ASGI middleware. It buffers each answer completely; the service streams none."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -35,7 +35,7 @@ class Representation:
             messages.append(message)
 
         if method == "HEAD":
-            scope["method"] = "GET"  # no route has to know of it
+            scope["method"] = "GET"  # so that routes need not handle HEAD
         try:
             await self._app(scope, receive, keep)
         finally:
@@ -52,13 +52,13 @@ class Representation:
                 content = _compressed(content, kept=sent.get("cache-control") == "no-cache")
                 sent["content-encoding"], sent["content-length"] = "gzip", str(len(content))
                 if "etag" in sent:
-                    sent["etag"] = f"W/{sent['etag']}"  # other bytes of the same meaning
+                    sent["etag"] = f"W/{sent['etag']}"  # weak: the compressed bytes differ
         await send({**start, "status": status, "headers": sent.raw})
         await send({"type": "http.response.body", "body": b"" if method == "HEAD" else content})
 
 
 def _has(wanted: str | None, tag: str | None) -> bool:
-    """Whether a client has what a tag stands for. wanted: the header ``If-None-Match``."""
+    """Whether the client already has the content of a tag. wanted: the header ``If-None-Match``."""
     if wanted is None or tag is None:
         return False
     return wanted.strip() == "*" or tag in TAG.findall(wanted)
@@ -73,7 +73,7 @@ def _takes_gzip(accepted: str) -> bool:
 
 
 def _compressed(content: bytes, *, kept: bool) -> bytes:
-    """kept: a file of the page, which is compressed once."""
+    """Compress with gzip. kept: a file of the page, which is compressed only once."""
     return _compressed_once(content) if kept else gzip.compress(content, 4, mtime=0)
 
 

@@ -1,4 +1,4 @@
-"""Routes to review labels: those that need a second look, and noting that a label was looked at and stays."""
+"""Routes to review labels: list labels that need a second look, and mark labels as reviewed."""
 
 from typing import Annotated, Any
 
@@ -21,7 +21,7 @@ ON_DISK = "Disputes of a model on a graph folder are computed by `graphfcl label
 
 
 class Reviewed(Body):
-    """Nodes whose labels were looked at and stay."""
+    """Nodes whose labels were reviewed and stay."""
 
     ids: list[Id] = Field(min_length=1)
     by: By = ""
@@ -34,11 +34,11 @@ def review_routes(service: Service) -> APIRouter:
 
     @routes.get("/label-issues", response_model=LabelIssues)
     def list_label_issues(limit: Annotated[int, Query(ge=1)] = 50, cursor: str | None = None) -> Response:
-        """Labels on which people disagree, then labels that the model disputes, the surest first.
+        """Labels on which people disagree, then labels that the model disputes, the most probably wrong first.
 
-        What the model disputes takes as long as a few fits to compute: it is computed in the background when it is
-        asked for. Until it is there for this version, ``status`` is ``computing`` and the disputes are those of
-        ``disputes_version``, as far as the labels are still the same. Reviewed labels do not return.
+        Disputes take as long as a few fits to compute, so they are computed in the background, only on request. Until
+        those of this version are ready, ``status`` is ``computing`` and the list has the disputes of
+        ``disputes_version`` whose labels are unchanged. Reviewed labels are not listed again.
         """
         refuse_many(limit, service.limits.nodes, "labels")
         snapshot = service.writer.current
@@ -100,7 +100,7 @@ def keep_routes(service: Service) -> APIRouter:
 
     @routes.post("/labels/review", response_model=Changed)
     async def review_labels(change: Change, body: Reviewed) -> Response:
-        """Note that labels were looked at and stay: they are not listed for review again."""
+        """Mark labels as reviewed: they are not listed as label issues again."""
         refuse_many(len(body.ids), service.limits.labels, "ids")
 
         def apply(model: GraphClassifier, snapshot: Snapshot) -> None:

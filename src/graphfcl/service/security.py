@@ -18,14 +18,14 @@ from graphfcl.service.problems import Problem, problem_of
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 SAFE = ("GET", "HEAD", "OPTIONS")
 METHODS = (*SAFE, "POST", "PUT", "PATCH", "DELETE")
-# Addresses that never need a token: they contain nothing of the graph.
+# Addresses that never need a token: they reveal nothing about the graph.
 OPEN = ("/", "/healthz", "/readyz", "/v2/health/live", "/v2/health/ready")
 OPEN_FOLDER = "/static/"
-ANSWERS = ("/v1/", "/v2/")  # requests of the page; an answer may take long to compute
+ANSWERS = ("/v1/", "/v2/")  # API requests; an answer may take long to compute
 HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[\w.-]+)(:[0-9]{1,5})?", re.ASCII)
 ASKING = re.compile(
     r"/v1/predictions|/v1/spread|/v2/models/[^/]+/infer"
-)  # they read, and are POST because of their length
+)  # they only read; POST because the body may be long
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -121,7 +121,7 @@ class Guard:
         for name, value in scope["headers"]:
             headers.setdefault(name.decode("latin-1").lower(), []).append(value.decode("latin-1"))
         host = self._host(headers)
-        if "transfer-encoding" in headers and "content-length" in headers:  # a proxy may have believed the other one
+        if "transfer-encoding" in headers and "content-length" in headers:  # a proxy may use the other one
             raise Problem(
                 400,
                 "the request has both Content-Length and Transfer-Encoding: send one of them.",
@@ -162,7 +162,7 @@ class Guard:
         _refuse_fetches_of_other_sites(headers)
         has_body = "transfer-encoding" in headers or headers.get("content-length", ["0"])[0].strip() != "0"
         kind = headers.get("content-type", [""])[0].partition(";")[0].strip().lower()
-        if has_body and kind != "application/json":  # a form of another site cannot say so
+        if has_body and kind != "application/json":  # a form on another site cannot send this type
             raise Problem(415, "the body must be JSON: send it with Content-Type: application/json.")
 
     def _require_token(self, headers: dict[str, list[str]]) -> None:

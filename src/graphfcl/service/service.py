@@ -1,4 +1,4 @@
-"""What every route needs: the parts of a running service, answers and refusals."""
+"""What all routes share: the parts of a running service, and helpers for answers and refusals."""
 
 import asyncio
 import json
@@ -46,17 +46,17 @@ class Service:
         raise Problem(503, f"{warning} {more}", "damaged-folder", version=version, warning=warning)
 
     async def change(self, request: ChangeRequest, apply: Apply, ids: Sequence[Any] = ()) -> Response:
-        """Change the model and answer with the new version. ids: of the batch, of which some may be left out."""
+        """Change the model and answer with the new version. ids: of the batch; the change may leave some out."""
 
         def change() -> dict[str, Any]:
             answer = self.writer.change(request, apply)
-            places = answer.get("left_out")  # no ids: the folder must not keep those of nodes that are not in it
+            places = answer.get("left_out")  # the folder must not store ids of unknown nodes
             return answer if places is None else {**answer, "left_out": left_out_cards(ids, places)}
 
         return await self.run_change(change)
 
     async def run_change(self, change: Callable[[], dict[str, Any]]) -> Response:
-        """Run a change in the one thread that writes; a limited number of others may wait for it."""
+        """Run a change in the one thread that writes; a limited number of changes may wait for it."""
         if self.waiting >= self.limits.waiting:
             raise Problem(
                 503,
@@ -88,7 +88,7 @@ def answered(values: dict[str, Any], version: int) -> Response:
 
 
 def sent_text(part: str) -> str:
-    """A part of an address, decoded; routes receive it as it was sent."""
+    """Decode a part of an address; routes receive it as it was sent."""
     try:
         return unquote_to_bytes(part).decode()
     except UnicodeDecodeError as error:
@@ -111,7 +111,7 @@ def require_rows(snapshot: Snapshot, nodes: Sequence[Any]) -> list[int]:
 
 
 def unknown_places(snapshot: Snapshot, ids: Sequence[Any], on_unknown: str) -> list[int]:
-    """Places of a batch whose node is not in the graph; a problem if there may be none."""
+    """Positions in a batch of nodes that are not in the graph; a problem unless ``on_unknown`` is ``skip``."""
     if on_unknown == "refuse":
         require_rows(snapshot, ids)
         return []
@@ -119,13 +119,13 @@ def unknown_places(snapshot: Snapshot, ids: Sequence[Any], on_unknown: str) -> l
 
 
 def without(items: Sequence[Item], places: Sequence[int]) -> list[Item]:
-    """A batch without some places."""
+    """A batch without the items at some positions."""
     left_out = set(places)
     return [item for place, item in enumerate(items) if place not in left_out]
 
 
 def left_out_cards(ids: Sequence[Any], places: Sequence[int]) -> list[dict[str, Any]]:
-    """The nodes at some places of a batch, each once, and why they were left out."""
+    """The nodes at some positions of a batch, each once, and why they were left out."""
     nodes = dict.fromkeys(str(ids[place]) for place in places)
     return [{"id": node, "kind": "unknown-node", "why": "the node is not in the graph"} for node in nodes]
 

@@ -17,7 +17,7 @@ from graphfcl.service.security import LOOPBACK, is_host_name
 
 SHORTEST = 16  # characters of a token
 LONGEST = 4096
-SWITCH = 0.001  # seconds after which a thread that computes lets a request go on
+SWITCH = 0.001  # seconds after which a computing thread yields to requests
 EVERYWHERE = ("", "0.0.0.0", "::")
 
 
@@ -50,7 +50,7 @@ class Address:
     def listen(self) -> socket.socket:
         """A listening socket; an error if the port is taken."""
         family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
-        # asyncio turns Nagle's algorithm off only for sockets that say TCP; with it every answer waits 40 ms.
+        # asyncio disables Nagle's algorithm, which delays every answer by 40 ms, only if the protocol is given as TCP.
         listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -79,7 +79,7 @@ def token_of(path: Path | None) -> str:
 
 
 def _make_token(path: Path) -> str:
-    """A file that only its owner may read, with a random token."""
+    """Create a file with a random token that only its owner may read."""
     token = secrets.token_urlsafe(32)
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with open(descriptor, "w", encoding="ascii") as file:

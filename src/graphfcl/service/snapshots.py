@@ -1,4 +1,4 @@
-"""What readers see: one complete version. The next one replaces it by one assignment."""
+"""What readers see: one complete version, which the next one replaces in a single assignment."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -13,13 +13,13 @@ from graphfcl.production.labels.label_store import LabelStore
 from graphfcl.service.changes import Change, as_sent
 
 Pointer = tuple[int, str]  # a version and the checksum of its manifest
-BREAK = "\n"  # no id holds a control character
-CONTAINS = 2  # how alike an id and a text are that it holds, but does not start with
+BREAK = "\n"  # no id contains a control character
+CONTAINS = 2  # the rank of ids that contain the text, but do not start with it
 
 
 @dataclass(frozen=True, eq=False)
 class IdSearch:
-    """All ids in one lower-case text, so that a search is one pass in C however many nodes there are.
+    """All ids in one lower-case text, so that a search is a single pass in C.
 
     ids: (n,) of all nodes, in the order in which they are listed. starts: (n,) where each begins in ``text``.
     """
@@ -58,20 +58,20 @@ class IdSearch:
         return matches
 
     def place_of(self, node: str, place: int) -> int:
-        """Where an id is, -1 if it is gone. place: where it was when it was listed."""
+        """The place of an id, -1 if it is gone. place: where it was when it was listed."""
         if 0 <= place < len(self.ids) and str(self.ids[place]) == node:
             return place
         return next(iter(np.flatnonzero(self.ids.astype(str) == node).tolist()), -1)
 
     def _likeness(self, place: int, wanted: str) -> int:
-        """0 if an id is a text, 1 if it starts with it, and otherwise 2."""
+        """0 if the id equals the text, 1 if it starts with it, and otherwise 2."""
         start = int(self.starts[place])
         if not self.text.startswith(wanted, start):
             return CONTAINS
         return int(start + len(wanted) != self._end(place))
 
     def _end(self, place: int) -> int:
-        """Where the text of an id ends, which is where the break before the next one is."""
+        """Where the text of an id ends, at the break before the next one."""
         return int(self.starts[place + 1]) - 1 if place + 1 < len(self.starts) else len(self.text) - 1
 
 
@@ -102,7 +102,7 @@ class Snapshot:
         recalls: Sequence[dict[str, float]],
         before: "Snapshot | None",
     ) -> "Snapshot":
-        """A snapshot of a model of this version. before: the last one, whose search index may be reused."""
+        """A snapshot of a model of this version. before: the previous snapshot, whose search index may be reused."""
         model.calibrate()
         ids = model.node_ids_
         search = None if before is None else before.search

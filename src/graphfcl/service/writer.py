@@ -1,7 +1,7 @@
 """The one writer of a service: takes the folder's lock, follows other processes, makes a change and writes a version.
 
-A change starts from the newest version, on a model of its own; readers see it when its version is written. A change
-that fails leaves folder and readers unchanged. Only snapshots are kept between changes.
+A change works on a copy of the newest version; readers see it when its version is written. A change that fails leaves
+folder and readers unchanged. Only snapshots are kept between changes.
 """
 
 import logging
@@ -29,7 +29,7 @@ CHECK_EVERY = 10.0  # seconds between two checks that all files of the version e
 
 log = logging.getLogger("graphfcl.service")
 
-Details = dict[str, Any] | None  # what an answer to a change says besides, as JSON values
+Details = dict[str, Any] | None  # further fields of the answer to a change, as JSON values
 Apply = Callable[[GraphClassifier, Snapshot], Details | GraphClassifier]
 
 
@@ -46,7 +46,7 @@ class ChangeRequest:
     key: str | None = None
 
     def as_json(self, details: Details = None) -> dict[str, Any] | None:
-        """What the change stores of it. details: of the answer, which is the same if the request is repeated."""
+        """What the folder stores of the request. details: of the answer, which a repeated request gets again."""
         stored = {} if self.key is None else {"key": self.key, "hash": self.fingerprint}
         return {**stored, **({"details": details} if details else {})} or None
 
@@ -80,12 +80,12 @@ class Writer:
 
     @property
     def current(self) -> Snapshot:
-        """What readers see; a request takes it once and works on it to the end."""
+        """What readers see; a request takes it once and uses it throughout."""
         assert self.newest is not None, "the service was not started"
         return self.newest
 
     def model_of(self, version: int) -> GraphClassifier:
-        """A version that is in memory, or from the folder; one on a graph folder only if its answers are there."""
+        """A version from memory or the folder; on a graph folder, only if its predictions are on disk."""
         pointer = version, self.versions.manifest(version)["sha256"]
         for snapshot in (self.newest, self.previous):
             if snapshot is not None and snapshot.pointer == pointer:
@@ -113,10 +113,10 @@ class Writer:
         A damaged folder is noted; readers go on with the version they have.
         """
         if not self._lock.acquire(blocking=False):
-            return False  # a change is being made, which follows by itself
+            return False  # a change is being made, which loads the newest version itself
         try:
             return self._catch_up()
-        except Exception as error:  # later versions must still be seen
+        except Exception as error:  # go on, so that later versions are loaded
             self._note(error)
             return False
         finally:
@@ -135,7 +135,7 @@ class Writer:
             log.warning("%s Reads go on from version %d.", trouble, self.current.version)
 
     def _catch_up(self) -> bool:
-        """Load the version that the folder shows; whether it is another one."""
+        """Load the version that the folder points to; returns whether it is another one."""
         pointer = self._pointer()
         if pointer != self.current.pointer:
             self._load()
@@ -180,7 +180,7 @@ class Writer:
     def change(self, request: ChangeRequest, apply: Apply) -> dict[str, Any]:
         """Make a change, write it as the next version and return the answer. apply: changes a copy of the model.
 
-        A change that says nothing new, such as labels that are known, writes no version.
+        A request that changes nothing, such as labels that exist already, writes no version.
         """
 
         def write(snapshot: Snapshot) -> GraphClassifier | dict[str, Any]:
@@ -190,7 +190,7 @@ class Writer:
             except InputError as error:
                 raise Problem(422, str(error)) from error
             details = details if isinstance(details, dict) else None
-            entries = model.history.unsaved() or [{"what": "learn"}]  # everything may have been left out
+            entries = model.history.unsaved() or [{"what": "learn"}]  # no entry if all labels were left out
             if all(map(is_empty, entries)):
                 request_json = {"request": request.as_json(details)}
                 return answer_to({**entries[-1], "version": snapshot.version, **request_json}, self._log.integers)
@@ -220,7 +220,7 @@ class Writer:
     ) -> dict[str, Any]:
         """Under the locks, on the newest version: refuse a request, repeat its answer, or carry it out.
 
-        write: returns the model as it was written, or the answer if there was nothing to write.
+        write: returns the written model, or the answer if there was nothing to write.
         """
         start = time.perf_counter()
         with self._lock, self._folder_troubles():
@@ -237,7 +237,7 @@ class Writer:
                 self.versions.refuse_missing_chunks(snapshot.version)
                 model = write(snapshot)
                 if isinstance(model, dict):
-                    if request.key is not None:  # no version keeps it: it holds as long as this process
+                    if request.key is not None:  # no version stores it, so it is remembered until this process ends
                         self._log.remember(request.key, Completed(request.fingerprint, model))
                     return model
                 pointer = self._pointer()
@@ -249,7 +249,7 @@ class Writer:
 
     @contextmanager
     def _folder_troubles(self) -> Iterator[None]:
-        """Turn errors of the folder, which are no fault of the request, into 503, and note them."""
+        """Turn errors of the folder, which the request did not cause, into 503, and note them."""
         try:
             yield
         except Busy as error:

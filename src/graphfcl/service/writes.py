@@ -21,8 +21,8 @@ from graphfcl.service.service import Service, refuse_many, require_rows, sent_te
 from graphfcl.service.snapshots import Snapshot
 from graphfcl.service.writer import ChangeRequest, Details, stale
 
-IfMatch = Annotated[str | None, Header(alias="If-Match", description='The version this is meant for: "7".')]
-Key = Annotated[str | None, Header(alias="Idempotency-Key", description="The same for the same request sent again.")]
+IfMatch = Annotated[str | None, Header(alias="If-Match", description='Change only this version: "7".')]
+Key = Annotated[str | None, Header(alias="Idempotency-Key", description="A repeated request has the same key.")]
 KEY_LENGTH = 200  # characters of an idempotency key
 DIGITS = 18
 
@@ -42,7 +42,7 @@ def _version(if_match: str | None) -> int | None:
     """The version of an ``If-Match`` header, which is a version or the ``ETag`` of an answer; ``*`` means any."""
     if if_match is None or if_match.strip() == "*":
         return None
-    tag = if_match.strip().removeprefix("W/").strip('"')  # what is compressed has a weak one
+    tag = if_match.strip().removeprefix("W/").strip('"')  # compressed answers have a weak tag
     number = tag.partition("-")[0]
     if not (number.isascii() and number.isdigit() and len(number) <= DIGITS):
         raise Problem(422, f'If-Match {quoted(if_match)} names no version: send that of an answer, such as "7".')
@@ -108,7 +108,7 @@ def _label_routes(routes: APIRouter, service: Service) -> None:
 
 
 def statement_of(by: str, label: bodies.Label, place: str) -> Statement:
-    """Who gives a label now, why the node was asked about, and what is noted."""
+    """Who gives a label now, why the node was suggested, and the note."""
     return Statement.of(by, now(), {"reason": label.reason, "note": label.note}, place)
 
 
@@ -148,7 +148,7 @@ async def _learn_all(
 def _refuse_names(snapshot: Snapshot, names: Sequence[str | int], *, again: bool) -> None:
     """Refuse new names that an address cannot hold, and names of former classes unless ``again``.
 
-    A client that labels a retired, renamed or merged class may not know that it is gone.
+    A client that uses a retired, renamed or merged class may not know that it is gone.
     """
     labels = snapshot.model.label_store_
     new = [name for name in dict.fromkeys(names) if labels.find(name) is None]
@@ -167,12 +167,12 @@ def _refuse_names(snapshot: Snapshot, names: Sequence[str | int], *, again: bool
 
 
 def _former_classes(snapshot: Snapshot) -> dict[str, str]:
-    """What became of former classes, by the form in which the model compares names."""
+    """What happened to former classes, by the form in which the model compares names."""
     return {snapshot.model.label_store_.form(name): why for name, why in gone_classes(snapshot.changes).items()}
 
 
 def _refuse_dots(names: Sequence[str | int]) -> None:
-    """Refuse names that an address cannot hold: a browser takes them for folders."""
+    """Refuse the names "." and "..", which browsers resolve as folders in an address."""
     for name in names:
         if normal(str(name)) in (".", ".."):
             text = f"{quoted(name)} cannot be part of an address: choose another name; nothing was changed."

@@ -1,4 +1,4 @@
-"""Parts of several answers."""
+"""Parts that several answers share."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -10,7 +10,7 @@ LabelRole = Literal["train", "validation", "support", "accepted"]
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """What all answers have."""
+    """The fields of all answers."""
 
     version: int
 
@@ -52,7 +52,7 @@ class Recall:
 
 @dataclass(frozen=True, kw_only=True)
 class ExpectedErrors:
-    """How many of some predictions are wrong, by their probabilities, and the range of 95 % of such counts."""
+    """The expected number of wrong predictions, from their probabilities, with its 95 % range."""
 
     mean: float
     low: int

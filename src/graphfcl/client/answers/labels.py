@@ -104,7 +104,7 @@ class Queue(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class Claimed(Answer):
-    """Leases of nodes. held: those that the holder has now, for so many ``seconds``. taken: those that others have."""
+    """Leases of nodes. held: nodes that the holder has, for ``seconds``. taken: nodes that others have."""
 
     held: tuple[str, ...]
     taken: tuple[str, ...]
@@ -115,12 +115,12 @@ class Claimed(Answer):
 class Changed(Answer):
     """A change that was made. what: its kind. retired: classes that lost their last label.
 
-    version: the one it wrote; that of the model if it changed nothing, because all of it was known or skipped.
-    learned: new labels. confirmed: those that somebody else had given too. unchanged: those that were known. conflicts:
-    labels of nodes that have another one. left_out: nodes whose labels were skipped. accepted: predictions that are
-    kept, with the errors expected among them. reviewed: labels that were looked at and stay. taken_back: labels
-    removed. nodes, edges: how many are new; with a prefix, those that were there and were updated, were skipped, or are
-    the same. equals: the version that a rollback restored.
+    version: the new version, or the current one if nothing changed because all of it existed already or was skipped.
+    learned: number of new labels. confirmed: labels that another person had given before. unchanged: labels that
+    existed already. conflicts: labels of nodes that have another label. left_out: nodes whose labels were skipped.
+    accepted: number of accepted predictions, with ``expected_errors`` among them. reviewed: labels that were reviewed.
+    taken_back: labels that were removed. nodes, edges: how many are new; with a prefix, how many existed already and
+    were updated, were skipped, or are the same. equals: the version that a rollback restored.
     """
 
     what: str

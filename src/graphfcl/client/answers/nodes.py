@@ -26,7 +26,7 @@ class ListedNode:
 
 @dataclass(frozen=True, kw_only=True)
 class Nodes(Answer):
-    """Nodes of a listing."""
+    """A page of nodes."""
 
     nodes: tuple[ListedNode, ...]
     next_cursor: str | None
@@ -67,7 +67,7 @@ class Neighbour(ListedNode):
 class Neighbours(Answer):
     """Nodes around a node, which comes first. edges: pairs of places in ``nodes``, each once.
 
-    total: nodes within two hops; None if a node has too many neighbours to count them.
+    total: nodes within two hops; None if the node has too many neighbours to count them.
     """
 
     nodes: tuple[Neighbour, ...]
@@ -104,7 +104,7 @@ class Explanation(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class Predictions(Answer):
-    """Predictions in columns, one value for each of ``ids``; left_out: nodes that have none."""
+    """Predictions in columns, with one value for each of ``ids``. left_out: nodes without a prediction."""
 
     ids: tuple[str, ...]
     classes: tuple[ClassName, ...]
@@ -116,7 +116,7 @@ class Predictions(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class Spread(Answer):
-    """How diverse some nodes are, 0..1. alike: so little that more diverse nodes would teach more."""
+    """How diverse some nodes are, 0..1. alike: they are so similar that more diverse nodes would teach more."""
 
     spread: float
     alike: bool

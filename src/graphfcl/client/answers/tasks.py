@@ -8,7 +8,7 @@ from graphfcl.client.answers.common import Answer
 
 @dataclass(frozen=True, kw_only=True)
 class Choices:
-    """The class that was chosen or predicted, alone in a list."""
+    """The chosen or predicted class, as a list of one."""
 
     choices: tuple[str, ...]
 
@@ -42,7 +42,7 @@ class TaskAnnotation:
 
 @dataclass(frozen=True, kw_only=True)
 class TaskData:
-    """A node and what a person sees of it."""
+    """A node and the text that is shown for it."""
 
     node: str
     text: str

@@ -9,7 +9,7 @@ from graphfcl.client.answers.labels import NodeLabel
 
 @dataclass(frozen=True, kw_only=True)
 class Move:
-    """So many nodes went from one answer to another; None: they look unknown. labelled: how many have a label now."""
+    """The number of nodes that moved between two classes; None: they look unknown. labelled: how many have a label."""
 
     number: int
     before: ClassName | None
@@ -30,7 +30,7 @@ class ClassRecalls:
 
 @dataclass(frozen=True, kw_only=True)
 class EffectAccuracy:
-    """All measured nodes of the classes of the fit, and of those learned later; None: none was measured."""
+    """Pooled recall of the classes of the fit, and of those learned later; None if no node was measured."""
 
     fit_before: Recall | None
     fit_after: Recall | None
@@ -40,7 +40,7 @@ class EffectAccuracy:
 
 @dataclass(frozen=True, kw_only=True)
 class Doubt:
-    """A label just given that looks wrong: with ``probability`` the model answers ``guess``, or did before."""
+    """A new label that looks wrong: the model predicts ``guess`` with ``probability``, or did before."""
 
     id: str
     label: ClassName
@@ -77,7 +77,7 @@ class MovedNodes(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class Member:
-    """A node without a label that is predicted as a class. second: the next likely class."""
+    """A node without a label that is predicted as a class. second: the second likeliest class."""
 
     id: str
     probability: float
@@ -107,7 +107,7 @@ class Members(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class Vote:
-    """What a person said a node is."""
+    """The class that a person gave to a node."""
 
     label: ClassName
     by: str
@@ -116,7 +116,7 @@ class Vote:
 
 @dataclass(frozen=True, kw_only=True)
 class Dispute:
-    """The confidence of the model that a label is wrong, the class that it would give, and its probability."""
+    """How confident the model is that a label is wrong, the class that it predicts, and its probability."""
 
     confidence: float
     guess: ClassName
@@ -125,7 +125,7 @@ class Dispute:
 
 @dataclass(frozen=True, kw_only=True)
 class LabelIssue(NodeLabel):
-    """A label that needs a second look. disagreement: what people said, if not the same. dispute: by the model."""
+    """A label that needs a second look. disagreement: the votes, if people disagree. dispute: by the model."""
 
     disagreement: tuple[Vote, ...]
     dispute: Dispute | None

@@ -1,4 +1,4 @@
-"""A change of a model in the making. No other thread sees it, so a change that fails leaves nothing behind."""
+"""A change of a model under construction. No other thread sees it, so a failed change leaves nothing behind."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -51,7 +51,7 @@ class Draft:
         return self._learner
 
     def using(self, use: Callable[[Learner], Result]) -> Result:
-        """Compute something with the learner; one that was read from a folder and fails is reported as damaged."""
+        """Compute something with the learner; if a learner from a folder fails, the folder is reported as damaged."""
 
         def attempt(learner: Learner) -> Result:
             self._learner = learner
@@ -89,7 +89,7 @@ class Draft:
         self.finalise(change)
 
     def accept(self, nodes: Sequence[Any], statement: Statement) -> None:
-        """Keep the predicted classes of some nodes without a label as accepted labels; no answer depends on them."""
+        """Store predicted classes of unlabelled nodes as accepted labels; no prediction depends on them."""
         numbers = np.unique(self.graph.numbers_of(nodes))
         if not numbers.size:
             raise InputError("there is nothing to accept: give at least one node.")
@@ -108,7 +108,7 @@ class Draft:
         self.record({"what": "accept", "accepted": accepted, "expected_errors": errors.as_json()})
 
     def review(self, nodes: Sequence[Any], statement: Statement) -> None:
-        """Note with the labels of some nodes that they were looked at and stay."""
+        """Mark the labels of some nodes as reviewed."""
         numbers = self._labelled(nodes, "to review")
         self.labels = self.labels.with_statements(dict.fromkeys(numbers.tolist(), (statement,)))
         self.record({"what": "review", "nodes": self.graph.ids_of(numbers).tolist(), "by": statement.by})
@@ -124,7 +124,7 @@ class Draft:
             self.record({**change, "retired": [], "exact": True})
 
     def rename(self, old_label: Any, new_label: Any) -> None:
-        """Rename a class, also in the last accuracy and that of the guard; no answer depends on it."""
+        """Rename a class, also in the last accuracy and in the guard; no prediction depends on it."""
         before = self.labels
         self.labels = before.renamed(old_label, new_label)
         old, new = before.resolve(old_label), normal(before.text(new_label))
@@ -163,14 +163,14 @@ class Draft:
         return numbers
 
     def _drop_accepted(self, nodes: np.ndarray) -> np.ndarray:
-        """Take the accepted labels of some nodes away, which no learner knows; returns the other nodes."""
+        """Remove accepted labels, which no learner has learned; returns the nodes with other labels."""
         accepted = np.isin(nodes, self.labels.nodes[self.labels.accepted()])
         if accepted.any():
             self.labels = self.labels.without_nodes(nodes[accepted])
         return nodes[~accepted]
 
     def _drop_labels(self, nodes: np.ndarray) -> Entry:
-        """Take labels away from the label store and the learner; what the history says of it."""
+        """Remove labels from the label store and the learner; returns the fields of the history entry."""
         trained = self.labels.count_trained(nodes)
         self.labels, emptied = self.labels.without_nodes(nodes).without_empty_classes()
         self.learner.drop_nodes(nodes)
@@ -198,7 +198,7 @@ class Draft:
             self.learner.drop_nodes(change.removed)
             self.labels, retired = self.labels.without_nodes(change.removed).without_empty_classes()
             entry["retired"] = retired
-        # The learner's sums are those of the graph before. Where restating is due later, the next query does it.
+        # The sums of the learner belong to the previous graph. If restating is due later, the next query does it.
         exact = self.learner.forgets_exactly if self.graph.restate_due else self.restate()
         self.finalise({**entry, "exact": exact} if change.removed.size else entry)
 
@@ -211,8 +211,8 @@ class Draft:
         self._learner = parts.learner
 
     def restate(self) -> bool:
-        """Let the learner know what the labels say, and nothing else; returns whether nothing else is left in it."""
-        _ = self.learner  # it is copied while no other thread uses it, which may wait to compute
+        """Restate the learner from the current labels; returns whether removed labels have no effect on it any more."""
+        _ = self.learner  # copied first: copying waits for users of the learner, which may wait for ``in_use``
         with self.graph.in_use():
             restated = self.using(lambda learner: learner.restate(self.graph.visible, *self.labels.knowledge()))
         self.graph = self.graph.restated()
@@ -222,7 +222,7 @@ class Draft:
         """Compute scores, calibration and accuracy, and add an entry to the history.
 
         Where scores take passes over a graph folder, they are computed later, unless ``at_once`` or there is a guard.
-        warn: if classes lost more than ``max_loss``.
+        warn: add a warning to the entry if classes lost more than ``max_loss``.
         """
         self.calibration = replace(self.calibration, stale=True)
         entry = self._entry(change)
@@ -238,11 +238,11 @@ class Draft:
             if warn and warning:
                 entry["warning"] = warning
         else:
-            _ = self.learner  # the state after the change has its own
+            _ = self.learner  # copy it: the state after the change has its own
         self.entries.append(entry)
 
     def _with_sums(self, what: str, accuracy: dict[str, Any]) -> dict[str, Any]:
-        """An accuracy with the sums of the learning curve, to which a change by `learn` adds."""
+        """Add the sums of the learning curve, which `learn` updates, to an accuracy."""
         before = self.history.last_accuracy() or {}
         sums = before.get(SUMS)
         if what == "learn":
@@ -250,7 +250,7 @@ class Draft:
         return {**accuracy, SUMS: sums} if sums else accuracy
 
     def record(self, change: Entry, accuracy: dict[str, Any] | None = None) -> None:
-        """Add an entry for a change that no answer depends on. accuracy: by default the last one of the history."""
+        """Add an entry for a change that affects no prediction. accuracy: by default the last one of the history."""
         accuracy = accuracy or self.history.last_accuracy()
         self.entries.append({**self._entry(change), **({"accuracy": accuracy} if accuracy else {})})
 
@@ -262,7 +262,7 @@ class Draft:
         return {**new_entry(change), **({"label_counts": changed} if changed else {})}
 
     def finished(self, current: ModelState) -> ModelState:
-        """The state after the change. current: the model's, which may have been saved meanwhile."""
+        """The state after the change. current: the state of the model, which may have been saved meanwhile."""
         if self._learner is None:
             answering = current.answering.with_parts(self._parts(current.parts.learner))
         else:

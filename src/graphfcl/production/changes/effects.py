@@ -16,7 +16,7 @@ from graphfcl.production.model.state import ModelState
 
 @dataclass(frozen=True)
 class Moves:
-    """So many nodes are predicted as another class than before. before: by its name after the changes."""
+    """The number of nodes whose predicted class changes. before: the class by its name after the changes."""
 
     before: ClassLabel
     after: ClassLabel
@@ -75,7 +75,7 @@ class Effect:
 
 
 def later_names(classes: Iterable[ClassLabel], changes: Iterable[Entry]) -> dict[ClassLabel, ClassLabel]:
-    """What each class is called after changes that rename and merge classes."""
+    """The name of each class after changes that rename and merge classes."""
     names = {name: name for name in classes}
     for change in changes:
         if change["what"] in ("rename", "merge"):

@@ -21,10 +21,10 @@ NewNodes = tuple[Sequence[Any], Any, Sequence[str] | None]  # ids, features, tex
 NewEdges = tuple[Sequence[Any], Sequence[Any], np.ndarray | None]  # ids of sources, ids of targets, weights
 EdgeEnds = tuple[Sequence[Any], Sequence[Any]]  # ids of sources, ids of targets
 ON_EXISTING = ("refuse", "skip", "update")
-BEFORE = ("updated_", "skipped_", "same_")  # what became of nodes and edges that were there
-UNKNOWN_EDGES = "unknown_edges"  # how many edges were skipped since they lead to no node
+BEFORE = ("updated_", "skipped_", "same_")  # what was done with nodes and edges that existed already
+UNKNOWN_EDGES = "unknown_edges"  # number of skipped edges to nodes that are not in the graph
 CHOICES = "take on_existing='skip' or 'update' (--on-existing)"
-LISTED_FEATURES = 5  # of those that changed, the history names so many
+LISTED_FEATURES = 5  # changed features that the history names
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,9 +105,9 @@ def grown(
 ) -> GraphChange:
     """Add nodes, then edges, which may lead to the new nodes.
 
-    A node or an edge that is there already with the same features or the same weight changes nothing. on_existing: what
-    happens to others that are there: ``refuse`` all, ``skip`` them, or ``update`` the graph. repeated: what becomes of
-    several edges between two nodes; unknown_ends: of edges that lead to no node; both as in :class:`TableColumns`.
+    A node or an edge that exists already with the same features or the same weight changes nothing. on_existing: if
+    others exist, ``refuse`` all, ``skip`` them, or ``update`` the graph. repeated: how to combine several edges between
+    two nodes. unknown_ends: what to do with edges to unknown nodes. Both are as in :class:`TableColumns`.
     """
     if on_existing not in ON_EXISTING:
         raise InputError(f"on_existing is {shown(on_existing)}: take refuse, skip or update.")
@@ -129,7 +129,7 @@ def grown(
 
 
 def _with_nodes(change: GraphChange, nodes: NewNodes, on_existing: str) -> GraphChange:
-    """A change that adds or updates nodes as well."""
+    """Extend a change by nodes to add or update."""
     graph, (_, values, texts) = change.graph, nodes
     given = listed(nodes[0])
     ids, features = clean_new_ids(given, graph), graph.columns.features_of(values, texts=texts)
@@ -160,7 +160,7 @@ def _with_nodes(change: GraphChange, nodes: NewNodes, on_existing: str) -> Graph
 
 
 def _with_known_ends(change: GraphChange, edges: NewEdges, unknown_ends: str) -> tuple[GraphChange, NewEdges]:
-    """Leave out edges that lead to no node, if they are to be skipped; the history names the first of them."""
+    """Leave out edges to unknown nodes if they are to be skipped; the history names the first of them."""
     if unknown_ends == "refuse":
         return change, edges
     (source, target), weights = map(listed, edges[:2]), edges[2]
@@ -181,13 +181,13 @@ def _with_known_ends(change: GraphChange, edges: NewEdges, unknown_ends: str) ->
 
 
 def _with_edges(change: GraphChange, edges: NewEdges, on_existing: str, repeated: str) -> GraphChange:
-    """A change that adds or updates edges as well; a weight of 0 removes an edge that is there."""
+    """Extend a change by edges to add or update; a weight of 0 removes an existing edge."""
     if not len(edges[0]):
         return change
     graph = change.graph
     first, second, weights = _pairs(graph.rows_of_ends(*edges[:2]), edges[2], "the new edges", repeated)
     before = graph.weights_between(first, second)
-    if edges[2] is None and repeated not in ("sum", "count"):  # says nothing about the weights of edges that are there
+    if edges[2] is None and repeated not in ("sum", "count"):  # the table has no weights for existing edges
         weights = np.where(before > 0, before, weights)
     new, other = (before == 0) & (weights > 0), np.flatnonzero((before > 0) & (before != weights))
     if other.size and on_existing == "refuse":
@@ -208,7 +208,7 @@ def _with_edges(change: GraphChange, edges: NewEdges, on_existing: str, repeated
 
 
 def _counts(what: str, new: int, other: int, same: int, on_existing: str) -> Entry:
-    """How many nodes or edges were new, were there and differ, and were there and are the same."""
+    """How many nodes or edges were new, existed and differ, and existed and are the same."""
     done = "updated" if on_existing == "update" else "skipped"
     existing = {f"{done}_{what}": other, f"same_{what}": same}
     return {what: new, **{name: count for name, count in existing.items() if count}}
@@ -223,7 +223,7 @@ def _pairs(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(e,) rows of the ends of edges, first < second, each pair once, and their weights: of two directions the larger.
 
-    ends: (2, e) rows. what: what messages call the edges. repeated: what becomes of several edges in one direction.
+    ends: (2, e) rows. what: name of the edges in messages. repeated: how to combine several edges in one direction.
     """
     rows, places = np.unique(ends, return_inverse=True)
     source, target = places.reshape(ends.shape)

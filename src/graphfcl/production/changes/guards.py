@@ -1,4 +1,4 @@
-"""Guards of a change: which classes it may start, and how much accuracy it may cost."""
+"""Guards of a change: which classes it may add, and how much accuracy it may cost."""
 
 import shlex
 from collections.abc import Iterable, Mapping
@@ -72,7 +72,7 @@ class LossGuard:
     def of(
         cls, max_loss: Any, before: dict[str, Any], progress: Progress, outer: "LossGuard | None" = None
     ) -> "LossGuard":
-        """A guard; refused if there is nothing to measure."""
+        """Make a guard; an error if there is nothing to measure."""
         if isinstance(max_loss, bool) or not isinstance(max_loss, Real) or not 0 <= float(max_loss) <= 1:
             raise InputError(f"max_loss is {shown(max_loss)}: give a share of accuracy from 0 to 1, such as 0.02.")
         if not before["classes"]:
@@ -83,7 +83,7 @@ class LossGuard:
         return cls(float(max_loss), before, progress, outer)
 
     def check(self, after: dict[str, Any]) -> None:
-        """Refuse a change that led to this accuracy if it costs more."""
+        """Refuse a change that led to this accuracy if it lost more than allowed."""
         loss = loss_of(self.before, after)
         if loss is None or loss.share > self.max_loss:
             why = str(loss or "none of the classes known before has a validation node any more")

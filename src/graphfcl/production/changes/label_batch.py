@@ -1,4 +1,4 @@
-"""Supports checked against the labels of a model: which are new, which repeat a label, and which contradict one."""
+"""Checks supports against the labels of a model: which are new, repeat a label, or contradict one."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -68,9 +68,9 @@ class NodeLabel:
 class LabelBatch:
     """What is to be learned from some supports.
 
-    learned: nodes that get a label, those of ``replaced`` among them. confirmed: nodes whose label is given again by
-    another person. replaced: nodes whose current label is removed. conflicts: those that ``on_conflict`` decided.
-    unchanged: nodes with this label, of which nothing new is said.
+    learned: nodes that get a label, including those of ``replaced``. confirmed: nodes to which another person gives the
+    label that they have. replaced: nodes whose current label is removed. conflicts: those that ``on_conflict``
+    resolved. unchanged: nodes whose label is repeated without new information.
     """
 
     learned: tuple[NodeLabel, ...]
@@ -88,7 +88,7 @@ class LabelBatch:
     def teach(
         self, learner: Learner, labels: LabelStore, visible: VisibleNodes, number: int
     ) -> tuple[LabelStore, list[str]]:
-        """Let a learner learn; returns the label store with the new labels, and the names of new classes.
+        """Teach a learner; returns the label store with the new labels, and the names of new classes.
 
         labels: without the labels that are replaced. number: of the session.
         """
@@ -127,7 +127,7 @@ class LabelBatch:
 
 
 def supports_of(classes: Mapping[Any, Sequence[Any]], statement: Statement, labels: LabelStore) -> list[Support]:
-    """Supports from a mapping of classes to nodes; two keys may not be spellings of one class."""
+    """Supports from a mapping of classes to nodes; two keys must not be spellings of the same class."""
     if not isinstance(classes, Mapping):
         raise InputError(
             f"the supports are {shown(classes)}: give classes with lists of their nodes, such as "
@@ -156,7 +156,7 @@ def make_batch(
     on_conflict: str,
     new_classes: NewClasses = True,
 ) -> LabelBatch:
-    """Compare supports with the labels of a model; all are refused if one is wrong, and each wrong one is named.
+    """Compare supports with the labels of a model; if any is wrong, all are refused and the wrong ones are named.
 
     on_conflict: if a node has another label, ``refuse`` all supports, ``keep`` the label it has, or ``replace`` it. Of
         supports of one node that contradict each other, ``keep`` learns the first and ``replace`` the last.
@@ -224,7 +224,7 @@ def _by_node(
 
 
 def _with_statement(label: NodeLabel, statement: Statement) -> NodeLabel:
-    """The same label once more: another person is added, a name replaces none, all else says nothing new."""
+    """Add a repeated label: a new person is added, a name replaces a missing one, anything else changes nothing."""
     if not statement.by or statement.by in {each.by for each in label.statements}:
         return label
     return replace(label, statements=(*(each for each in label.statements if each.by), statement))

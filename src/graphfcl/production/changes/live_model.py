@@ -1,4 +1,4 @@
-"""What a model holds and how it changes: one state that everybody reads, replaced as a whole by one writer at a time.
+"""The state of a model and how it changes: readers share one state, which one writer at a time replaces as a whole.
 
 A reader takes the state once and works on it; it never waits for a writer. A writer makes a draft with a copy of the
 learner, and one assignment exchanges the state when the draft is complete. So every change is all or nothing.
@@ -49,7 +49,7 @@ class LiveModel:
         self._hold(None)
 
     def _hold(self, state: ModelState | None, versions: Versions | None = None) -> None:
-        """Be in this state. versions: the folder that the model was last loaded from or saved to."""
+        """Set the state. versions: the folder that the model was last loaded from or saved to."""
         self._state, self._versions = state, versions
         self._changing = threading.Lock()  # held from the start of a change to its end
         self._swapping = threading.Lock()  # held while the state is exchanged
@@ -79,7 +79,7 @@ class LiveModel:
 
     @property
     def history(self) -> History:
-        """All changes, oldest first; those of a folder are read when they are looked at."""
+        """All changes, oldest first; those of a folder are read on first use."""
         return History() if self._state is None else self._state.history
 
     @property
@@ -94,7 +94,7 @@ class LiveModel:
         return Configuration(*chosen, None if self._state is None else self._state.parts.configuration.columns)
 
     def parts(self) -> ModelParts:
-        """Everything that the model consists of now."""
+        """All current parts of the model."""
         return replace(self._current().parts, configuration=self.configuration)
 
     def all_scores(self) -> np.ndarray:
@@ -147,7 +147,7 @@ class LiveModel:
 
     @contextmanager
     def _change(self) -> Iterator["Draft"]:
-        """Make a change: all of it, or if anything goes wrong inside, nothing. Other writers wait until it is done.
+        """Make a change completely, or not at all if an error occurs inside. Other writers wait until it is done.
 
         A draft without an entry was given up.
         """
@@ -178,10 +178,10 @@ class LiveModel:
             try:
                 yield
             finally:
-                self._guards.current = self._guards.current.outer  # in which a class may have another name by now
+                self._guards.current = self._guards.current.outer  # its classes may have been renamed meanwhile
 
     def _begin(self, parts: ModelParts, change: dict[str, Any], progress: Progress) -> None:
-        """Be a new model of these parts; the caller holds the lock of changes."""
+        """Become a new model of these parts; the caller holds the lock of changes."""
         from graphfcl.production.changes.draft import Draft
 
         first = ModelState(AnsweringLearner(parts))
@@ -195,7 +195,7 @@ class LiveModel:
             self._state, self._versions = self._current().saved_as(number, len(state.history)), versions
 
     def leave_history(self) -> None:
-        """Leave the entries of the history to the folder, which has them all; they are read when they are needed."""
+        """Drop the entries of the history from memory; the folder has them all, and they are read when needed."""
         with self._swapping:
             state, versions = self._current(), self._versions
             if versions is not None and state.version is not None and not state.history.unsaved():
@@ -205,9 +205,9 @@ class LiveModel:
     # Copies, also in other processes
 
     def snapshot(self) -> Self:
-        """A model in the state of this moment; a change of one of the two does not affect the other.
+        """A copy of the model in its current state; a change of one of the two does not affect the other.
 
-        It shares the state, which is never changed, so a snapshot costs next to nothing.
+        It shares the immutable state, so a snapshot costs next to nothing.
         """
         other = type(self).__new__(type(self))
         vars(other).update(deepcopy(self._plain()))
@@ -215,7 +215,7 @@ class LiveModel:
         return other
 
     def _plain(self) -> dict[str, Any]:
-        """All attributes but the state, the locks and the folder."""
+        """All attributes except the state, the locks and the folder."""
         apart = ("_state", "_changing", "_swapping", "_guards", "_versions")
         return {name: value for name, value in vars(self).items() if name not in apart}
 

@@ -1,4 +1,4 @@
-"""Nodes that a user adds with a table: read by the columns of the tables of the fit."""
+"""Read tables of new nodes by the columns of the tables of the fit."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -25,13 +25,13 @@ def read_nodes(
     columns: ReadColumns | None = None,
     tell: Callable[[str], None] = warn,
 ) -> tuple[list[str], Features, list[str] | None]:
-    """New nodes: ``node``, and texts or the graph's feature columns (of a sparse graph, absent ones are 0).
+    """Read new nodes: ``node``, and texts or the graph's feature columns (in a sparse graph, missing ones are 0).
 
-    source: a file or a DataFrame. columns: of the tables of the fit. A table of the same form is read alike: ids,
-    texts, dates, categories and vectors by the same names; columns that the fit did not use are passed over. Vectors
+    source: a file or a DataFrame. columns: of the tables of the fit. Ids, texts, dates, categories and
+    vectors are read by the same names as in these tables; columns that the fit did not use are ignored. Vectors
     may also be an ``.npy`` file of that name beside the table. Missing numbers and dates are filled as at the fit.
-    tell: is told of labels, which are not learned, of categories that the fit did not have, and of values that were
-    filled; by default these are warnings.
+    tell: receives notes on labels, which are not learned, on categories that the fit did not have, and on values that
+    were filled; by default these are warnings.
     """
     table = TextTable.read(source, of_fit=columns)
     names = id_names(columns)
@@ -111,7 +111,7 @@ def _feature_values(
 def _numbers(
     table: TextTable, name: str, columns: ReadColumns | None, tell: Callable[[str], None]
 ) -> dict[str, np.ndarray]:
-    """A column of numbers or dates without gaps, and where they were, if the fit has a feature for that."""
+    """A column of numbers or dates with gaps filled, and where they were, if the fit has a feature for gaps."""
     if columns is None or name not in columns.medians:
         return {name: without_gaps(table.table, numbers_of(table.table, name), name)}
     is_date, median = name in columns.dates, columns.medians[name]
@@ -130,7 +130,7 @@ def _numbers(
 def _one_hot(
     table: TextTable, name: str, place_of: dict[str, int], gap_keys: frozenset[str], tell: Callable[[str], None]
 ) -> dict[str, np.ndarray]:
-    """A feature for each category of the fit. gap_keys: of texts that are no category."""
+    """A feature for each category of the fit. gap_keys: keys of texts that mean a missing value."""
     texts = map(normal, table.columns[name])
     values = np.array(["" if label_key(text) in gap_keys else text for text in texts], dtype=object)
     features = [feature for feature in place_of if feature.startswith(f"{name}=")]
@@ -145,7 +145,7 @@ def _one_hot(
 
 
 def _vector_file(table: TextTable, name: str, beside: Path | None, width: int) -> dict[str, np.ndarray]:
-    """Vectors of an ``.npy`` file beside the table. beside: the folder of the table; a DataFrame is nowhere."""
+    """Vectors of an ``.npy`` file beside the table. beside: the folder of the table; None for a DataFrame."""
     if beside is None or not (beside / f"{name}.npy").is_file():
         file = "" if beside is None else f"put {name}.npy beside it, or "
         raise InputError(
@@ -159,5 +159,5 @@ def _vector_file(table: TextTable, name: str, beside: Path | None, width: int) -
 
 
 def _width(name: str, place_of: dict[str, int]) -> int:
-    """How many numbers the vectors of a graph have."""
+    """The number of dimensions of the vectors of a graph."""
     return sum(feature.removeprefix(f"{name}_").isdigit() for feature in place_of if feature.startswith(f"{name}_"))

@@ -1,16 +1,16 @@
-"""Training a model again on the current graph and labels, or on a graph that a user brings.
+"""Train a model again on the current graph and labels, or on a graph that the user provides.
 
 The new model is compared with the old one on nodes that neither was trained on. For a model these are
 
 - its validation nodes,
-- the labelled nodes of classes that it learned after session 0, each while it is left out,
-- nodes that it has no label of.
+- the labelled nodes of classes that it learned after session 0, by leave-one-out,
+- nodes of which it has no label.
 
-Two models are compared on the nodes that are among these for both, and both choose among the classes that both know. A
-new model takes its validation nodes from those of the old one (``Labels.held_out``), so that there are as many as
-possible. If a class had few labels before and has many after, the new validation nodes are supports of the old model,
-which leaves them out. It then has the rest of the class to learn from and the new one four fifths, so the comparison
-slightly favours the old model. Both chose their settings by validation nodes.
+Two models are compared on the nodes that are in this list for both, and both choose among the classes that both know. A
+new model prefers the validation nodes of the old one (``Labels.held_out``), so that there are as many common nodes as
+possible. If a class became large enough for session 0, the new validation nodes are supports of the old model, which
+leaves them out one by one. The old model then learns from all other nodes of the class, the new one from four fifths of
+them, so the comparison slightly favours the old model. Both models chose their settings by validation nodes.
 """
 
 from collections.abc import Sequence
@@ -38,7 +38,7 @@ Positions = np.ndarray  # of classes in a list of names; -1 where a class is not
 
 @dataclass(frozen=True)
 class ClassComparison:
-    """Recall of one class before and after, on so many nodes."""
+    """Recall of one class before and after, and the number of nodes it was measured on."""
 
     name: ClassLabel
     before: float
@@ -114,7 +114,7 @@ def compare(old: ModelParts, old_scores: Any, new: ModelParts, new_scores: Any) 
 
 
 def translated(numbers: np.ndarray, source: ModelGraph, target: ModelGraph) -> np.ndarray:
-    """(m,) the numbers in one graph of nodes of another one with the same ids."""
+    """(m,) numbers of nodes in one graph, translated by their ids into numbers of another."""
     return numbers if source.shares_numbers(target) else target.numbers_of(source.ids_of(numbers))
 
 
@@ -148,7 +148,7 @@ def _unbiased_answers(
 class Refit:
     """The outcome of a refit.
 
-    comparison: with the model before, on nodes that neither was trained on. taken: whether the model is the new one.
+    comparison: with the previous model, on nodes that neither was trained on. taken: whether the new model is used.
     """
 
     comparison: Comparison
@@ -186,7 +186,7 @@ def refit_draft(draft: Draft, graph: AnyGraph | None, *, anyway: bool, device: s
         decisions = Decisions.of(lineage(state.history.entries()), before.label_store)
     old_scores = state.answering.answers(progress).scores
     growing, old_labels, labels = _material(before, graph, decisions)
-    if graph is not None and graph.columns is not None:  # later tables are filled as this graph was
+    if graph is not None and graph.columns is not None:  # later tables are filled with the medians of this graph
         fold = configuration.fold if graph.columns.fold is None else graph.columns.fold
         configuration = replace(configuration, columns=replace(graph.columns, fold=fold))
     trained = train_model(growing, labels, configuration, device=device, progress=progress)
@@ -208,7 +208,7 @@ def refit_draft(draft: Draft, graph: AnyGraph | None, *, anyway: bool, device: s
             "why": result.why,
             "compared": comparison.as_json(),
         }
-        # No warning: the comparison says what classes lost, and the accuracy before is that of other nodes.
+        # No warning: the comparison shows losses, and the accuracy before was measured on other nodes.
         draft.finalise(change, at_once=True, warn=False, progress=progress)
     return result
 
@@ -242,12 +242,12 @@ def _few_shot_names(labels: LabelStore) -> set[str]:
     return {name for name, few in zip(labels.classes, few_shot_classes(labels), strict=True) if few}
 
 
-# A graph that a user brings
+# A graph that the user provides
 
 
 @dataclass(frozen=True)
 class Decisions:
-    """Changes of classes and labels that a file of the first fit does not know of.
+    """Changes of classes and labels since the first fit, which its file does not contain.
 
     names: the current name of a class of the file. retired: classes that were retired; both by the form in which the
     label store compares them. unlearned: ids of nodes whose label was taken back.
@@ -284,17 +284,17 @@ class Decisions:
 def more_labels(
     graph: AnyGraph, numbers: np.ndarray, growing: ModelGraph, labels: LabelStore, decisions: Decisions
 ) -> tuple[np.ndarray, list[str]]:
-    """Labels of a graph that a user brings which the model does not have: (k,) node numbers, and their classes.
+    """Labels of a provided graph that the model does not have: (k,) node numbers, and their classes.
 
-    numbers: (n,) of the rows of ``graph`` in ``growing``, which the label store belongs to. The model wins: labels that
-    were taken back and retired classes stay so.
+    numbers: (n,) of the rows of ``graph`` in ``growing``, which the label store belongs to. The model takes precedence:
+    removed labels and retired classes stay so.
     """
-    spelled: dict[str, str] = {}  # spellings of one class are one where the model folds them
+    spelled: dict[str, str] = {}  # if the model folds names, spellings of one class are one
     names = [
         name and spelled.setdefault(labels.form(name), name)
         for name in (decisions.name_of(name, labels) for name in graph.class_names)
     ]
-    used = np.array([name is not None for name in names] + [False])  # the last one: a node without a label
+    used = np.array([name is not None for name in names] + [False])  # the last entry is for nodes without a label
     free = used[graph.labels] & ~np.isin(numbers, labels.nodes)
     rows = growing.rows_of_ids(list(decisions.unlearned)) if decisions.unlearned else np.zeros(0, dtype=np.int64)
     free &= ~np.isin(numbers, growing.numbers_at(rows[rows >= 0]))

@@ -1,4 +1,4 @@
-"""Small tables that a user hands in, as files or DataFrames: supports, ids, classes and edges."""
+"""Read small tables of users, as files or DataFrames: supports, ids, classes and edges."""
 
 import warnings
 from collections.abc import Callable, Sequence
@@ -29,8 +29,8 @@ from graphfcl.production.graph import ModelGraph
 from graphfcl.production.labels.label_store import KEPT, MOST_COLUMNS, LabelStore, Statement, Support, as_one_line
 
 CLASS_NAMES = ("class", "label")
-GUESS = "guess"  # a table of suggestions has it beside the class, which is to be filled in
-OWN_COLUMNS = ("by", "when", "part")  # of a table of labels; what a label is for is the model's business
+GUESS = "guess"  # a column of tables of suggestions, where blank classes are allowed
+OWN_COLUMNS = ("by", "when", "part")  # of a table of labels; the model sets ``part`` itself
 
 
 class PlacedIds(list[str]):
@@ -51,7 +51,7 @@ class TextTable:
 
     @classmethod
     def read(cls, source: Any, called: str = "nodes", of_fit: ReadColumns | None = None) -> "TextTable":
-        """A CSV or Parquet file, or a DataFrame. called: what messages call a frame. of_fit: columns of its tables."""
+        """Read a CSV or Parquet file, or a DataFrame. called: its name in messages. of_fit: columns of the fit."""
         path, rows = (Path(called), arrow_table(source, called)) if is_frame(source) else (Path(source), None)
         table = Table(path, rows, USUAL if of_fit is None else of_fit.notation)
         table.read()
@@ -62,7 +62,7 @@ class TextTable:
 
     @property
     def path(self) -> Path:
-        """Of a DataFrame, what messages call it."""
+        """The path of the file; for a DataFrame, its name in messages."""
         return self.table.path
 
     @property
@@ -74,7 +74,7 @@ class TextTable:
         return next((name for name in names if name in self.columns), None)
 
     def need(self, names: Sequence[str], what: str) -> list[str]:
-        """The column with one of these names; an error if there is none. what: what it holds, for the message."""
+        """The column with one of these names; an error if there is none. what: its contents, for the message."""
         name = self.find(names)
         if name is None:
             raise InputError(
@@ -84,7 +84,7 @@ class TextTable:
         return self.columns[name]
 
     def need_ids(self, names: Sequence[str], what: str = "the ids of nodes") -> PlacedIds:
-        """The same of ids; an error if one is missing."""
+        """Like :meth:`need`, for ids; an error if an id is missing."""
         ids = self.need(names, what)
         missing = next((row for row, text in enumerate(ids) if not text.strip()), None)
         if missing is not None:
@@ -97,18 +97,18 @@ class TextTable:
 
     @cached_property
     def _lines(self) -> list[int]:
-        """The lines of a CSV file in which rows begin; a value that is too long for the reader ends them early."""
+        """The lines on which rows of a CSV file start; the list is shorter if a value is too long for the reader."""
         return list(lines_of_rows(self.path, self.table.separator))
 
     def line(self, row: int) -> str:
-        """What a message calls a row within the table."""
+        """The name of a row within the table, for messages."""
         if not self.table.is_csv:
             return self.table.line(row)
         row = row if self.table.kept is None else int(self.table.kept[row])
         return f"line {self._lines[row] if row < len(self._lines) else row + 2}"
 
     def place(self, row: int) -> str:
-        """What a message calls a row."""
+        """The name of a row with its table, for messages."""
         return f"{self.path.name}, {self.line(row)}"
 
 
@@ -118,12 +118,12 @@ def warn(note: str) -> None:
 
 
 def id_names(columns: ReadColumns | None) -> tuple[str, ...]:
-    """What a column of ids may be called. columns: of the tables of the fit, whose own name comes first."""
+    """Accepted names of the column of ids. columns: of the tables of the fit, whose own name comes first."""
     return _own_first(None if columns is None else columns.id, ("node", *ID_NAMES))
 
 
 def class_names(columns: ReadColumns | None) -> tuple[str, ...]:
-    """The same of a column of classes."""
+    """Accepted names of the column of classes."""
     return _own_first(None if columns is None else columns.label, CLASS_NAMES)
 
 
@@ -141,11 +141,11 @@ def read_supports(
     classes: Sequence[ClassLabel] = (),
     tell: Callable[[str], None] = warn,
 ) -> list[Support]:
-    """A table with the columns ``node`` and ``class``; ``by``, ``when`` and others are kept with the label.
+    """Read a table with the columns ``node`` and ``class``; ``by``, ``when`` and others are stored with the label.
 
-    Rows whose class is a name that meant unknown at the fit are left out. So are blanks in the label column of the fit
-    and in a table of suggestions; in other tables they are for the model to refuse. Columns that the table of the fit
-    had are not kept.
+    Rows whose class is a name that meant unknown at the fit are skipped, and so are blank classes in the label column
+    of the fit and in a table of suggestions; in other tables the model refuses blank classes. Columns that the table of
+    the fit had are not stored.
     source: a file or a DataFrame. columns, graph: the columns of the tables of the fit, and the graph, which knows the
     numeric ones. by, when: for rows without their own. classes: of the model; such a name is always a class.
     tell: receives a note on long values, which are cut; by default a warning.
@@ -183,7 +183,7 @@ def _columns_of_fit(columns: ReadColumns | None, graph: ModelGraph | None) -> se
 
 
 def _kept(table: TextTable, names: Sequence[str], tell: Callable[[str], None]) -> dict[str, list[str]]:
-    """Some columns as they are kept with labels, with long values cut."""
+    """Columns as they are stored with labels, with long values cut."""
     if len(names) > MOST_COLUMNS:
         raise InputError(f"{table.path} has {len(names)} further columns, at most {MOST_COLUMNS} are kept: drop some.")
     kept = {name: [as_one_line(text) for text in table.columns[name]] for name in names}
@@ -224,7 +224,7 @@ def true_classes(
     nodes: ids, or a DataFrame, which may hold the classes too. columns: of the tables of the fit, which say what means
     unknown. A warning if no class is one of the model's.
     """
-    from graphfcl.graph.labels import means_unknown  # imports scipy, which reading ids does without
+    from graphfcl.graph.labels import means_unknown  # imports scipy, which reading ids does not need
 
     ids, names = _nodes_and_classes(nodes, classes, columns, labels)
     own_names = {name: labels.find(name) for name in set(names)}

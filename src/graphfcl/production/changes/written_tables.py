@@ -1,4 +1,4 @@
-"""Tables that a user gets, as CSV or Parquet files."""
+"""Write tables for users as CSV or Parquet files."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -14,7 +14,7 @@ from graphfcl.graph.tables.frames import set_column
 
 
 def refuse_unwritable(path: str | Path | None, what: str) -> None:
-    """Refuse a table that could not be written, before anything is computed for it. None: no table is asked for."""
+    """Refuse a path that cannot be written, before anything is computed. None: no table is wanted."""
     if path is None:
         return
     path = Path(path)
@@ -27,9 +27,9 @@ def refuse_unwritable(path: str | Path | None, what: str) -> None:
 
 
 def write_table(path: str | Path, columns: Mapping[str, Any], what: str) -> None:
-    """A Parquet table, or CSV if the name says so. what: what it holds, for the message.
+    """Write a Parquet table, or CSV if the name ends so. what: its contents, for messages.
 
-    A column ``set``, of sets of classes, is one of lists, in CSV written as JSON.
+    A column ``set``, of sets of classes, becomes a column of lists; CSV has them as JSON.
     """
     from graphfcl.runtime.files import write_bytes, write_durably
 
@@ -70,7 +70,7 @@ def _arrow_table(path: str | Path, columns: Mapping[str, Any]) -> Any:
 
 
 def write_blocks(path: str | Path, blocks: Iterator[Mapping[str, Any]], what: str, counted: str) -> tuple[int, int]:
-    """A table like :func:`write_table`, of which one block of rows is in memory at a time.
+    """Write a table like :func:`write_table`, with one block of rows in memory at a time.
 
     Returns how many rows there are, and in how many of them the column ``counted`` is true.
     """
@@ -101,14 +101,14 @@ def write_blocks(path: str | Path, blocks: Iterator[Mapping[str, Any]], what: st
 
 
 def is_plain(column: object) -> bool:
-    """Whether a column holds only texts or whole numbers, which :func:`plain_csv` writes as Arrow does."""
+    """Whether a column has only texts or integers, which :func:`plain_csv` writes as Arrow does."""
     if not isinstance(column, np.ndarray) or column.dtype.kind not in "iO":
         return False
     return column.dtype.kind == "i" or all(isinstance(value, str) for value in column.tolist())
 
 
 def plain_csv(columns: Mapping[str, np.ndarray]) -> bytes:
-    """A CSV file, without the import of Arrow. Texts are quoted; surrogates are escaped."""
+    """A CSV file, written without importing Arrow. Texts are quoted; surrogates are escaped."""
 
     def cells(values: list[Any]) -> list[str]:
         return ['"' + each.replace('"', '""') + '"' if isinstance(each, str) else str(each) for each in values]

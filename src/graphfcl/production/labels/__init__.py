@@ -1,1 +1,1 @@
-"""Labels of a model: which node has which class, from whom, and the history of changes."""
+"""Labels of a model (the class of each node and who gave it), and the history of changes."""

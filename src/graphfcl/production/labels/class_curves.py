@@ -1,4 +1,4 @@
-"""How many labels each class had over the changes of a model, and its recall with them."""
+"""Learning curves: the number of labels and the recall of each class after each change."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -11,7 +11,7 @@ NAMED = 3  # classes of a change that are listed
 
 @dataclass(frozen=True)
 class CurvePoint:
-    """What a class had after a change. recall: None if it was not measured."""
+    """Labels and recall of a class after a change. recall: None if it was not measured."""
 
     version: int | None
     when: str
@@ -49,7 +49,7 @@ def class_curves(entries: Sequence[Entry]) -> dict[str, list[CurvePoint]]:
 
 
 def labels_text(entry: Entry) -> str:
-    """Labels and recall in percent of the classes to which a change gave labels, in a few words; none of a fit."""
+    """A short text with labels and recall, in percent, of the classes to which a change gave labels; "" for a fit."""
     if entry["what"] in ("fit", "refit", "rename"):
         return ""
     try:

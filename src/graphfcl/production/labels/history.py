@@ -26,7 +26,7 @@ Entry = dict[str, Any]
 
 @dataclass(eq=False)
 class Past:
-    """The entries of a folder, read when they are used. count, accuracy: of entries, and measured last."""
+    """The entries of a folder, read on first use. count: of entries. accuracy: the last one that was measured."""
 
     read: Callable[[], list[Entry]]
     count: int
@@ -41,9 +41,9 @@ class Past:
 
 
 class History(Sequence[Entry]):
-    """Entries, oldest first. Never changed: a change makes another history.
+    """Entries, oldest first. Immutable: a change makes a new history.
 
-    past: those of a folder. new: those made since.
+    past: the entries of a folder. new: the entries since then.
     """
 
     def __init__(self, new: Iterable[Entry] = (), past: Past | None = None) -> None:
@@ -61,7 +61,7 @@ class History(Sequence[Entry]):
         return iter(self.entries())
 
     def __getitem__(self, place: Any) -> Any:
-        """One entry, or a list of some; the last ones need not be read."""
+        """One entry, or a list of some; the newest ones are available without reading the folder."""
         if isinstance(place, int) and -len(self._new) <= place < 0:
             return dict(self._new[place])
         return self.entries()[place]
@@ -99,7 +99,7 @@ class History(Sequence[Entry]):
         return [dict(entry) for entry in self._new if entry["version"] is None]
 
     def __getstate__(self) -> dict[str, Any]:
-        """A copy in another process has all entries in memory."""
+        """Pickle all entries, since another process may not have the folder."""
         return {"_new": tuple(self.entries()), "_past": None}
 
 
@@ -142,12 +142,12 @@ def lineage(entries: Sequence[Entry]) -> list[Entry]:
 
 
 def percent(share: float | None) -> str:
-    """A share as tables show it."""
+    """Format a share for tables."""
     return "not measured" if share is None else f"{100 * share:.1f}"
 
 
 def short_time(when: str) -> str:
-    """A time of an entry as tables show it."""
+    """Format the time of an entry for tables."""
     return when.replace("+00:00", "Z")
 
 
@@ -160,7 +160,7 @@ def change_text(entry: Entry) -> str:
 
 
 def change_notes(entry: Entry) -> list[str]:
-    """Sentences on what a user might not expect of a change."""
+    """Notes on effects of a change that a user might not expect."""
     same, words, unknown = (entry.get(key) for key in ("unchanged", "words", "unknown_words"))
     notes = []
     if isinstance(same, list) and same:
@@ -212,7 +212,7 @@ def _describe(entry: Entry) -> str:
 
 
 def _existing(entry: Entry) -> list[str]:
-    """What became of nodes and edges that were in the graph already."""
+    """What was done with nodes and edges that were in the graph already."""
     texts = []
     for prefix, text in (("updated_", "updated"), ("skipped_", "skipped"), ("same_", "the same as before")):
         sizes = [(entry.get(f"{prefix}{what}s"), what) for what in ("node", "edge")]

@@ -1,4 +1,4 @@
-"""Which node is labelled with which class, what the classes are called now, and who said so."""
+"""The label of each node, the current names of the classes, and who gave each label."""
 
 import datetime
 import json
@@ -21,14 +21,14 @@ WHEN = TextRule("time in 'when'", 100)
 COLUMN = TextRule("name of a column", 200)
 KEPT = TextRule("value", 1_000)
 MOST_COLUMNS = 20
-REVIEWED = "reviewed"  # kept with a label that was looked at and stays
+REVIEWED = "reviewed"  # stored with a reviewed label
 LINE_BREAKS = re.compile(r"[\t\r\n]+")
 WHOLE_FLOAT = re.compile(r"(-?[0-9]+)\.0+")  # how pandas writes an integer in a column with gaps
 
 
 @dataclass(frozen=True)
 class Statement:
-    """Who gave a label and when, in the user's words, and further columns that are kept with it; "" where unknown."""
+    """Who gave a label and when, as the user wrote it, and further columns stored with it; "" if unknown."""
 
     by: str = ""
     when: str = ""
@@ -36,7 +36,7 @@ class Statement:
 
     @classmethod
     def of(cls, by: Any, when: Any, kept: Mapping[str, Any], place: str) -> "Statement":
-        """The cleaned statement; empty columns are left out. place: for messages."""
+        """Make a cleaned statement without empty columns. place: for messages."""
         if isinstance(when, datetime.date):
             when = when.isoformat()
         if len(kept) > MOST_COLUMNS:
@@ -66,7 +66,7 @@ class Statement:
 
 @dataclass(frozen=True)
 class Support:
-    """A node to learn, its class, where both were written (``place``, for messages), and who said so."""
+    """A node to learn, its class, where they were written (``place``, for messages), and who gave the label."""
 
     node: Any
     class_name: str
@@ -75,7 +75,7 @@ class Support:
 
 
 def as_one_line(text: str) -> str:
-    """A text as it is kept: a comment may have several lines."""
+    """A text on one line, as it is stored: comments may have several lines."""
     return normal(LINE_BREAKS.sub(" ", text))
 
 
@@ -90,14 +90,14 @@ def _clean(rule: TextRule, value: Any, place: str) -> str:
     return rule.clean(text, place) if text.strip() else ""
 
 
-Statements = Mapping[int, tuple[Statement, ...]]  # node number → who gave its label, the first first
+Statements = Mapping[int, tuple[Statement, ...]]  # node number → who gave its label, oldest first
 
 
 class LabelRole(IntEnum):
     """What a labelled node is for: training session 0, validation, or a class learned later.
 
-    ACCEPTED: it has the class that the model predicted, and a person agreed. Such a label says what a node is and
-    nothing else: the model does not learn from it, and is neither calibrated nor measured with it.
+    ACCEPTED: a person accepted the class that the model predicted. The model does not learn from such a label, and is
+    neither calibrated nor measured with it.
     """
 
     TRAIN = 0
@@ -111,8 +111,8 @@ class LabelStore:
     """The labels of a model. Immutable: every change makes a new label store.
 
     nodes, columns, parts: (m,) the labelled nodes, the learner's columns of their classes, and :class:`LabelRole`.
-    names: the class of each column; None if it is retired. Two columns may have the name of one class: so classes are
-        merged if the learner cannot be restated.
+    names: the class of each column; None if it is retired. Two columns may have the same name, after a merge with a
+        learner that cannot be restated.
     session_zero_columns: how many of the columns are of session 0; they come first.
     statements: who gave a label and when, where that is known.
     integers: the model was fitted with integer classes. Names stay texts here; users write and get those that are whole
@@ -155,9 +155,9 @@ class LabelStore:
     # Classes as users write them
 
     def text(self, label: Any) -> str:
-        """The name that a user means by a class: a text, or a number.
+        """The name of a class that a user gave as a text or a number.
 
-        Of a model with integer classes "7", 7.0 and "7.0" are the class 7, and False and True the classes 0 and 1.
+        In a model with integer classes, "7", 7.0 and "7.0" are the class 7, and False and True the classes 0 and 1.
         """
         if self.integers and isinstance(label, bool | np.bool_):
             label = int(label)
@@ -206,7 +206,7 @@ class LabelStore:
         return bare_name(name) if self.fold else normal(name)
 
     def find(self, label: Any) -> str | None:
-        """The class that a user means, as it is stored or by its cleaned form if that is unique; or None."""
+        """The class that a user names, by its stored form or by its cleaned form if that is unique; or None."""
         name = self.text(label)
         if name in self.names:
             return name
@@ -220,7 +220,7 @@ class LabelStore:
         return same[0] if same else None
 
     def names_of(self, labels: Sequence[Any]) -> dict[Any, str]:
-        """The class that each label means, as it is stored; cleaned if there is none yet."""
+        """The stored name of the class of each label, or its cleaned form if the class is new."""
         stored = {label: self.find(label) for label in dict.fromkeys(labels)}
         cleaned = {label: normal(self.text(label)) for label, name in stored.items() if name is None}
         if self.fold:
@@ -243,7 +243,7 @@ class LabelStore:
         return self.nodes[here], self.columns[here]
 
     def knowledge(self) -> tuple[Labelled, Labelled]:
-        """What a learner is restated with: labels that session 0 trained on, and labels learned later."""
+        """The labels to restate a learner with: those that session 0 trained on, and those learned later."""
         return self.of_part(LabelRole.TRAIN), self.of_part(LabelRole.SUPPORT)
 
     def counts(self, *, validation: bool = False) -> np.ndarray:
@@ -258,20 +258,20 @@ class LabelStore:
         return self.nodes[here], self.columns[here]
 
     def _taught(self) -> np.ndarray:
-        """(m,) whether a learner learned a label."""
+        """(m,) whether the learner learned a label."""
         return np.isin(self.parts, (LabelRole.TRAIN, LabelRole.SUPPORT))
 
     def accepted(self) -> np.ndarray:
-        """(m,) whether a label is an accepted answer of the model."""
+        """(m,) whether a label is an accepted prediction."""
         return self.parts == LabelRole.ACCEPTED
 
     def reviewed(self) -> np.ndarray:
-        """(r,) the nodes whose labels were looked at and stay."""
+        """(r,) the nodes whose labels were reviewed."""
         reviewed = (node for node, said in self.statements.items() if any(REVIEWED in dict(s.kept) for s in said))
         return np.fromiter(reviewed, dtype=np.int64)
 
     def given(self) -> "LabelStore":
-        """Without accepted labels: those that people gave."""
+        """The same without accepted labels."""
         return self.without_nodes(self.nodes[self.accepted()]) if self.accepted().any() else self
 
     def count_trained(self, nodes: np.ndarray) -> int:
@@ -338,19 +338,19 @@ class LabelStore:
         return replace(self, names=self._with_name(old, new))
 
     def merged(self, source: str, into: str) -> "LabelStore":
-        """All labelled nodes of one class become another's, and its columns are retired."""
+        """Merge a class into another: its nodes get the other class, and its columns are retired."""
         united = self.united(source, into)
         columns = np.where(self._is_of_class(source), self.names.index(into), self.columns)
         return replace(united, columns=columns, names=self._with_name(source, None))
 
     def united(self, source: str, into: str) -> "LabelStore":
-        """Two classes become one that has the columns of both: for learners that cannot be restated."""
+        """Merge two classes into one with the columns of both, for learners that cannot be restated."""
         if source == into:
             raise InputError(f"{quoted(source)} cannot be merged into itself.")
         return replace(self, names=self._with_name(source, into))
 
     def retired(self, label: Any) -> "LabelStore":
-        """A class is not predicted any more, and its nodes lose their label."""
+        """Stop predicting a class; its nodes lose their label."""
         name = self.resolve(label)
         if len(self.classes) == 1:
             raise InputError(f"{quoted(name)} is the only class left: a model needs one.")

@@ -1,4 +1,4 @@
-"""Labels as a table: which node has which label, what for, and who gave it."""
+"""Labels as a table: the label of each node, its role, and who gave it."""
 
 from collections.abc import Sequence
 from typing import Any

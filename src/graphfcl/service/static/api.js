@@ -24,17 +24,17 @@ export function currentVersion() {
   return version;
 }
 
-/** How many versions of others the page has seen: a dialog that was opened before the last one no longer holds. */
+/** Number of versions by others that the page has seen; a dialog opened before the last one is outdated. */
 export function othersChanges() {
   return changesOfOthers;
 }
 
-/** `heard(version, own)` is called when an answer comes from a later version; own: a write of this page is under way. */
+/** Calls `heard(version, own)` when an answer has a later version; own: a write of this page is in progress. */
 export function onVersion(listener) {
   listeners.version.push(listener);
 }
 
-/** `ask()` is called when a token is missing or wrong; it resolves to true if another one was given. */
+/** Calls `ask()` when the token is missing or wrong; it resolves to true if the user entered another one. */
 export function onTokenNeeded(ask) {
   listeners.token = ask;
 }
@@ -43,7 +43,7 @@ export function read(path) {
   return request("GET", path);
 }
 
-/** The page of a list at a cursor, or null if the list is another one by now. cursor: null for the first page. */
+/** The page of a list at a cursor, or null if the list has changed. cursor: null for the first page. */
 export async function readPage(address, cursor) {
   if (cursor === null) return read(address);
   try {
@@ -63,18 +63,18 @@ export async function readFile(address) {
   return answer.blob();
 }
 
-/** A last request of a page that is being closed, which cannot wait for the answer. */
+/** Sends a request while the page is closing, without waiting for the answer. */
 export function leave(path, body) {
   const headers = { "Content-Type": "application/json", Authorization: `Bearer ${token()}` };
   fetch(path, { method: "POST", headers, body: JSON.stringify(body), keepalive: true }).catch(() => undefined);
 }
 
-/** A request that asks but needs a body. quiet: a missing token is an error, and the page does not ask for one. */
+/** A read with a body. quiet: a missing token is an error, and the page does not ask for one. */
 export function ask(path, body, { quiet = false } = {}) {
   return request("POST", path, { body, quiet });
 }
 
-/** A change with its key, to be kept for as long as it is not known whether the service made it. */
+/** A change with its key, to be kept until it is known whether the service made it. */
 export function parcelOf(method, address, body) {
   return { method, address, body, key: randomKey() };
 }
@@ -88,9 +88,9 @@ export function carryOut(parcel) {
 }
 
 /**
- * The answer to a change that got none, or null if the service did not make it. The request is sent once more, for a
- * version that there never is: the service knows the key of a change that it made and repeats its answer, any other is
- * refused.
+ * The answer to a change whose answer was lost, or null if the service did not make it. The request is sent again for
+ * version 0, which never exists: if the service made the change, it knows the key and repeats its answer; otherwise it
+ * refuses the request.
  */
 export async function lostAnswer(parcel) {
   try {
@@ -101,7 +101,7 @@ export async function lostAnswer(parcel) {
   }
 }
 
-/** Whether an error leaves open if a change was made: no answer came, or one that the service need not have given. */
+/** Whether the change may have been made in spite of an error: there was no answer, or a status from 500 on. */
 export function leavesOpen(error) {
   return error.status === 0 || error.status >= 500;
 }
@@ -115,7 +115,7 @@ async function writeFor({ method, address, body, key }, match) {
   }
 }
 
-/** A path from texts that may hold any character. */
+/** A path from texts that may contain any character. */
 export function path(...steps) {
   return `/v1/${steps.map((step) => encodeURIComponent(step)).join("/")}`;
 }
@@ -135,7 +135,7 @@ async function request(method, address, { body, key, match = null, quiet = false
   return content;
 }
 
-/** A write that got no answer is sent again with the same key: the service does it once. */
+/** A write without an answer is sent again with the same key, so the service makes it once. */
 async function send(method, address, { body, key, match }) {
   const headers = { Accept: "application/json" };
   if (token()) headers.Authorization = `Bearer ${token()}`;
@@ -156,7 +156,7 @@ async function send(method, address, { body, key, match }) {
   }
 }
 
-/** The page knows classes by their names: integer classes, which travel as numbers, become texts here. */
+/** The page uses class names as texts: integer classes, which are sent as numbers, are converted here. */
 function asName(key, value) {
   return typeof value === "number" && CLASS_FIELDS.includes(key) ? String(value) : value;
 }
@@ -169,7 +169,7 @@ function contentOf(text) {
   }
 }
 
-/** Answers may overtake each other, so only a later version counts. */
+/** Answers may arrive out of order, so only a later version counts. */
 function noteVersion(content) {
   const newest = Number(content.version);
   if (!Number.isFinite(newest) || (version !== null && newest <= version)) return;
@@ -180,7 +180,7 @@ function noteVersion(content) {
   listeners.version.forEach((listener) => listener(newest, writing > 0));
 }
 
-/** Takes whatever version the service has, also an earlier one: another folder may be served at the same address. */
+/** Accepts any version, even an earlier one: the service may have been started with another folder. */
 export async function readAfresh(address) {
   version = null;
   return read(address);
@@ -198,7 +198,7 @@ const SENTENCES = {
 
 function errorSentence(status, problem) {
   const text = problem.detail ?? problem.title;
-  if (status === 401) return SENTENCES[status]; // the service speaks to programs there
+  if (status === 401) return SENTENCES[status]; // the detail is meant for programs
   if (typeof text === "string" && text) return text;
   return SENTENCES[status] ?? `The service answered with the error ${status}. Its log says more.`;
 }

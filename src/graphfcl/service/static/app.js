@@ -27,9 +27,9 @@ import { takeTokenFromAddress } from "./token.js";
 import { loadVersions, startVersions } from "./versions.js";
 import { startViews } from "./views.js";
 
-const POLL = 10_000; // milliseconds between questions whether someone else changed the model
+const POLL = 10_000; // milliseconds between checks whether someone else changed the model
 
-/** Shows a node in the card and in the picture. The browser's back button leads to the node before. */
+/** Shows a node in the card and in the picture. The browser's back button leads to the previous node. */
 async function show(id, { remember = true } = {}) {
   const before = state.wanted;
   state.wanted = id;
@@ -41,7 +41,7 @@ async function show(id, { remember = true } = {}) {
 let refreshing = false;
 let again = false;
 
-/** Reads again what depends on the version. A change during that is seen afterwards. */
+/** Reloads what depends on the version, and again if the version changed meanwhile. */
 async function refresh() {
   if (refreshing) {
     again = true;

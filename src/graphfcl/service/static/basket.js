@@ -23,7 +23,7 @@ export function startBasket(parts) {
   measure();
 }
 
-/** Puts a node in and goes on to the next; name: what the class is to be called. */
+/** Puts a node in and goes on to the next. name: of the new class. */
 export function collect(id, name = null) {
   if (name !== null) byId("basket-name").value = name;
   if (!nodes.includes(id)) nodes.push(id);
@@ -73,7 +73,7 @@ async function teachBasket() {
   await teach(taught.map((id) => ({ id, name, fresh, reason: "Collected in the basket" })));
 }
 
-/** Asks how much the nodes differ; two at least. */
+/** Measures how much the nodes differ, from two nodes on. */
 async function measure() {
   latest += 1;
   const mine = latest;

@@ -1,4 +1,4 @@
-/** The card of one node: its label, likeliest classes, how unknown it looks, why, and its features. */
+/** The card of one node: its label, likeliest classes, unknown score, explanation and features. */
 
 import { bar, byId, counted, element, fill, nodeButton, percent } from "./dom.js";
 import { cardAddress, readReady, reasonsAddress } from "./ready.js";
@@ -8,13 +8,13 @@ import { tellError } from "./status.js";
 
 const FEATURES = 20;
 const WORDS = 6;
-const LEAST = 0.01; // weight of a word that is worth showing
+const LEAST = 0.01; // smallest weight of a word that is shown
 const NEIGHBOURS = 5;
 const UNUSUAL = 0.8; // a node above this is unusual even if it is not called unknown
 
 let latest = 0;
 
-/** Shows a node; resolves when its card is there. The reasons follow when they are computed. */
+/** Shows a node; resolves when its card is loaded. The explanation follows when it is computed. */
 export async function showCard(id, show) {
   latest += 1;
   const mine = latest;
@@ -105,7 +105,7 @@ function reasons(explanation, show) {
         { class: "chips" },
         words.map((each) => element("li", { class: "chip", "data-against": each.weight < 0 }, `${each.name} ${signed(each.weight)}`)),
       ),
-    neighbours.length > 0 && element("p", { class: "hint" }, "Neighbours that it listens to:"),
+    neighbours.length > 0 && element("p", { class: "hint" }, "Neighbours that influence it most:"),
     neighbours.length > 0 &&
       element(
         "ul",

@@ -1,4 +1,4 @@
-/** The catalogue of classes: labels, recall before and after the last change, who would gain from labels, rename, merge, retire. */
+/** The list of classes: labels, recall before and after the last change, which gains most from labels, and actions. */
 
 import { othersChanges, path, read } from "./api.js";
 import { change } from "./changes.js";
@@ -11,7 +11,7 @@ import { asSentence, button, byId, counted, element, fill, percent } from "./dom
 import { openClass } from "./members.js";
 import { classNames, emit, state } from "./state.js";
 
-const LOSS = 0.05; // recall lost at the last change that is worth a colour
+const LOSS = 0.05; // loss of recall at the last change from which on it is coloured
 let open = null; // name of the class whose actions are shown
 
 export function startCatalogue() {
@@ -106,7 +106,7 @@ async function merge(name) {
 
 async function retire({ name, labels }) {
   const seen = othersChanges();
-  const text = `“${name}” is never answered again, and its ${counted(labels, "label")} will be taken back. Versions let you go back.`;
+  const text = `“${name}” is never predicted again, and its ${counted(labels, "label")} will be removed. You can go back in Versions.`;
   if (!(await confirmed(`Retire “${name}”?`, text, "Retire"))) return;
   await change("DELETE", path("classes", name), undefined, () => `“${name}” is retired.`, { seen });
 }

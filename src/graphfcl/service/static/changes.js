@@ -1,4 +1,4 @@
-/** Changes of the model, one after the other, so that each is made on the version that the one before left. */
+/** Changes of the model, one after the other, so that each starts from the version that the previous one wrote. */
 
 import { ServiceError, carryOut, leavesOpen, lostAnswer, othersChanges, parcelOf, readAfresh } from "./api.js";
 import { caution, say, tellError } from "./status.js";
@@ -18,29 +18,29 @@ export function secondsSince(begun) {
   return `${((performance.now() - begun) / 1000).toFixed(1)} s`;
 }
 
-/** Asks which version there is and lets all panels show it. */
+/** Reads the current version and updates all panels. */
 export async function reload() {
   state.model = await readAfresh("/v1/model");
   emit("version", { reloaded: true });
 }
 
-// What a change does, as text → {parcel, finish, answer}: no answer came, so the service may have made it.
+// Text of a change → {parcel, finish, answer}. No answer came, so the service may have made it.
 const unanswered = new Map();
-// The same → its parcel: the service had not made it when it was asked. Repeated, it goes with the same key.
+// Text of a change → its parcel. The service has not made it; if repeated, it is sent with the same key.
 let refused = new Map();
 const trackers = [{ isOpen: () => unanswered.size > 0, resolve: resolveChanges }];
 
-/** isOpen(): whether it waits for answers that were lost; resolve(): finds out, resolves to whether any change was made. */
+/** isOpen(): whether answers were lost; resolve(): finds out about them, resolves to whether any change was made. */
 export function trackOpen(tracker) {
   trackers.push(tracker);
 }
 
-/** Whether this page sent a change of which it does not know if it was made. */
+/** Whether this page sent a change and does not know whether it was made. */
 export function anyOpen() {
   return trackers.some((each) => each.isOpen());
 }
 
-/** Finds out what became of changes whose answers were lost, so that the page knows its own ones from those of others. */
+/** Finds out whether changes with lost answers were made, to tell them from changes by others. */
 export async function resolveOpen() {
   let made = false;
   for (const each of trackers) made = (await each.resolve()) || made;
@@ -60,10 +60,10 @@ async function resolveChanges() {
 }
 
 /**
- * Makes one change and says what came of it; resolves to the answer, or to null where nothing is known to be done.
- * done(answer, seconds): the sentence for the status line. after(answer): what else follows. A change that got no answer
- * is finished when it is known that it was made: when it is repeated, or before the next one. seen: othersChanges() when
- * the user was asked; the change is refused like a 412 if someone else changed the model after that.
+ * Makes one change and reports the result; resolves to the answer, or to null if it is not known to be made.
+ * done(answer, seconds): the sentence for the status line. after(answer): what to do next. A change without an answer
+ * is finished when it is known to be made: when it is repeated, or before the next change. seen: othersChanges() when the
+ * dialog opened; the change is refused like a 412 if someone else changed the model after that.
  */
 export function change(method, address, body, done, { after = () => undefined, seen = othersChanges() } = {}) {
   const what = JSON.stringify([method, address, body ?? null]);
@@ -93,7 +93,7 @@ export function change(method, address, body, done, { after = () => undefined, s
 async function sendOnce(what, parcel, finish) {
   try {
     const answer = await carryOut(parcel);
-    refused = new Map(); // the model moved on: the same change would be another one
+    refused = new Map(); // the model has changed: repeating them would be different changes
     return answer;
   } catch (error) {
     if (leavesOpen(error)) unanswered.set(what, { parcel, finish, answer: null });

@@ -47,7 +47,7 @@ export function chooseClass(title, names) {
   });
 }
 
-/** Names that hold some letters; those that begin with them come first. */
+/** Names that contain the typed letters; those that start with them come first. */
 function matching(names, typed) {
   const letters = typed.trim().toLowerCase();
   const holding = names.filter((name) => name.toLowerCase().includes(letters));

@@ -1,4 +1,4 @@
-/** Which digit stands for which class. A digit that was given to a class is never given to another one in this tab. */
+/** The digit of each class. In this tab, the digit of a class is never given to another class. */
 
 export const KEYS = 9;
 const STORE = "graphfcl.class-keys";
@@ -6,8 +6,8 @@ const STORE = "graphfcl.class-keys";
 let owners = null; // the class of each digit from 1 on; null where a digit is free
 
 /**
- * Gives free digits to classes. All classes get one if they fit; otherwise those that were used, in the order of
- * `used`. A class that is gone keeps its digit until the page is loaded again.
+ * Gives free digits to classes: to all classes if there are enough digits, otherwise to used classes, in the order of
+ * `used`. A class that no longer exists keeps its digit until the page is reloaded.
  */
 export function giveKeys(names, used) {
   owners ??= stored().map((name) => (names.includes(name) ? name : null));

@@ -1,4 +1,4 @@
-/** A row of the list of last decisions: which node is what, whether the model has learned it, and what can be done. */
+/** A row of the list of last decisions: node, class, whether the model has learned it, and actions. */
 
 import { button, element, nodeButton } from "./dom.js";
 

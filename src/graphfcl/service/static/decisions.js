@@ -1,4 +1,4 @@
-/** Labels that were given on this page: sent in the background, shown as a list, taken back or changed one by one. */
+/** Labels that were given on this page: sent in the background, listed, and undone or changed one by one. */
 
 import { carryOut, leavesOpen, lostAnswer, parcelOf, path, read, ServiceError } from "./api.js";
 import { inTurn, reload, secondsSince, resolveOpen, tellStale, trackOpen } from "./changes.js";
@@ -15,7 +15,7 @@ const SHOWN = 10;
 
 let decisions = []; // see newDecision()
 let count = 0;
-const decided = new Set(); // ids of nodes that were labelled here: the card may show the label that they had before
+const decided = new Set(); // ids of nodes that were labelled here; the card may still show their previous label
 let wiring = { show: () => undefined, putBack: () => undefined };
 
 export function startDecisions(parts) {
@@ -28,7 +28,7 @@ export function startDecisions(parts) {
   draw();
 }
 
-/** Gives nodes a class. The labels wait while the model learns those before, and are then sent together. */
+/** Labels nodes. The labels wait while the model learns earlier ones, and are then sent together. */
 export function teach(labels) {
   for (const label of labels) decide(label);
   draw();
@@ -38,7 +38,7 @@ export function teach(labels) {
   });
 }
 
-/** Notes a decision. It takes the place of one about the same node that is not sent yet, or was refused. */
+/** Stores a decision. It replaces one about the same node that was not sent yet or was refused. */
 function decide(label) {
   const [unsent] = decisions.filter((each) => each.id === label.id && unlearned(each));
   decisions = decisions.filter((each) => each !== unsent);
@@ -49,7 +49,7 @@ function decide(label) {
   decided.add(label.id);
 }
 
-/** Whether no later decision is about the same node. Only such a one is changed or taken back. */
+/** Whether no later decision is about the same node. Only the newest one can be changed or undone. */
 function isNewest(decision) {
   return !decisions.some((each) => each.id === decision.id && each.number > decision.number);
 }
@@ -82,7 +82,7 @@ async function sendWaiting() {
   }
 }
 
-/** Asks which labels nodes have that were labelled here before, so that they are replaced, and given back by an undo. */
+/** Reads the current labels of nodes that were labelled here before, to replace them and to restore them on undo. */
 async function lookBefore(waiting) {
   for (const each of waiting) {
     try {
@@ -98,7 +98,7 @@ async function lookBefore(waiting) {
   }
 }
 
-/** Finds out whether a change was made that got no answer; its decisions are learned then, or plainly failed. */
+/** Finds out whether a change without an answer was made; its decisions are then learned or failed. */
 async function resolve(parcel) {
   const made = (await lostAnswer(parcel)) !== null;
   const open = parcel.batch.filter((each) => each.parcel === parcel);
@@ -111,7 +111,7 @@ function isOpen() {
   return decisions.some((each) => each.parcel !== null || each.back !== null);
 }
 
-/** Labels and undoings that got no answer: whether the service made any of them. */
+/** Finds out whether the service made any of the labels and undos that got no answer. */
 async function resolveLabels() {
   let made = false;
   const parcels = new Set(decisions.map((each) => each.parcel).filter((parcel) => parcel !== null));
@@ -126,7 +126,7 @@ async function resolveLabels() {
   return made;
 }
 
-/** Settles what is open, as far as the service answers; the rest stays open, and is asked for again. */
+/** Resolves open decisions as far as the service answers; the others stay open and are tried again later. */
 async function resolveAll() {
   try {
     await resolveOpen();
@@ -139,7 +139,7 @@ async function send(batch, secondTry = false) {
   mark(batch, "sending");
   const body = { labels: asSent(batch), by: signature() };
   if (replacing(batch[0])) body.on_conflict = "replace";
-  // The class may be called as one was that is gone, or look like another one: the page asked.
+  // The user has confirmed a name that belonged to a former class or looks like another one.
   if (batch[0].fresh) Object.assign(body, { again: true, new_classes: [...new Set(batch.map((each) => each.name))] });
   const begun = performance.now();
   const parcel = { ...parcelOf("POST", path("labels"), body), batch };
@@ -199,7 +199,7 @@ function mark(batch, to) {
   draw();
 }
 
-/** Takes the last decision back. */
+/** Undoes the last decision. */
 export function undoLast() {
   const last = decisions.at(-1);
   if (last) return undo(last);
@@ -219,7 +219,7 @@ async function sayAsBefore({ id }) {
   say(`${id} has its label back as it was.`);
 }
 
-/** A label that was sent: the node gets back what it had. The service retires a class that has no label left. */
+/** Undoes a label that was sent: the node gets its previous label back. The service retires a class without labels. */
 async function takeBack(decision) {
   const begun = performance.now();
   const { id, name } = decision;
@@ -257,7 +257,7 @@ async function sendBack(decision) {
   }
 }
 
-/** A class was renamed or merged: decisions speak of it by the name that it has. */
+/** Updates the class names of decisions after a class was renamed or merged. */
 export function followName(from, to) {
   for (const each of decisions) {
     if (each.name === from) each.name = to;

@@ -1,4 +1,4 @@
-/** Questions in a box above the page. The browser keeps the focus inside, Escape closes, and the focus goes back. */
+/** Modal dialogs. The browser keeps the focus inside; Escape closes them and restores the focus. */
 
 import { button, byId, element } from "./dom.js";
 import { keepSignature, keepToken, signature, token } from "./token.js";
@@ -7,8 +7,8 @@ let numbered = 0;
 
 /**
  * Opens a box and resolves to the value given to `close`, or to null if it was closed in another way.
- * build(close) makes the content; an element with the attribute `autofocus` gets the focus. Afterwards a keyboard user
- * is where the box was opened; for all others the next key belongs to the question.
+ * build(close) makes the content; an element with the attribute `autofocus` gets the focus. When the box closes, the
+ * focus of a keyboard user returns to where it was; otherwise it goes to the question.
  */
 export function open(title, build) {
   numbered += 1;
@@ -86,7 +86,7 @@ export function askName(title, { label = "Name", value = "", hint = null, longes
   });
 }
 
-/** Whether a new class is meant although its name may look like one of `names`; asks if it does. */
+/** Whether the user means a new class; asks if the name looks like one of `names`. */
 export async function meansNew(name, names) {
   const bare = (text) => text.normalize("NFKD").replace(/[\p{M}\s]/gu, "").toLowerCase();
   const alike = names.find((each) => each !== name && bare(each) === bare(name));
@@ -94,7 +94,7 @@ export async function meansNew(name, names) {
   return confirmed("A new class?", `There is a class “${alike}”. “${name}” would be another one.`, "Teach a new class");
 }
 
-/** Asks for the token and for the name that labels are signed with; resolves to true if something was entered. */
+/** Asks for the token and the user's name; resolves to true if something was entered. */
 export async function askToken(reason) {
   const answer = await open("Token", (close) => {
     const secret = field(

@@ -1,4 +1,4 @@
-/** Small helpers to build the page. Texts are always set as text, so markup in a name is shown and never run. */
+/** Helpers to build the page. Strings are always set as text, so markup in a name is never interpreted. */
 
 /**
  * An element with attributes and children. A child is an element, a text, or null (left out).
@@ -27,7 +27,7 @@ function append(parent, children) {
   }
 }
 
-/** Puts children in the place of all that an element holds. */
+/** Replaces all children of an element. */
 export function fill(parent, ...children) {
   parent.replaceChildren();
   append(parent, children);
@@ -66,7 +66,7 @@ export function sentence(text, kind = "hint") {
   return element("p", { class: kind }, text);
 }
 
-/** Texts of the service may begin with a small letter and end without a full stop. */
+/** Makes a sentence of a text that may start with a small letter and end without a full stop. */
 export function asSentence(text) {
   const begun = text.charAt(0).toUpperCase() + text.slice(1);
   return /[.!?…]$/.test(begun) ? begun : `${begun}.`;

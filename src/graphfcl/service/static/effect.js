@@ -1,10 +1,10 @@
-/** What a version changed: nodes by their answer before and after, recalls with intervals, and warnings. */
+/** What a version changed: nodes by predicted class before and after, recalls with intervals, and warnings. */
 
 import { path, read, readPage, ServiceError } from "./api.js";
 import { asSentence, button, byId, counted, element, fill, nodeButton, percent, sentence } from "./dom.js";
 import { on } from "./state.js";
 
-const PATIENCE = 700; // milliseconds between questions while the effect is computed
+const PATIENCE = 700; // milliseconds between requests while the effect is computed
 const PAGE = 50; // nodes that are listed at once
 const UNKNOWN = "looks unknown";
 
@@ -17,7 +17,7 @@ export function startEffect(showNode) {
   return loadEffect();
 }
 
-/** Shows what one version changed, and takes the focus there. */
+/** Shows what one version changed, and moves the focus there. */
 export function openEffect(version) {
   byId("effect-heading").focus();
   byId("effect-heading").scrollIntoView({ block: "nearest" });

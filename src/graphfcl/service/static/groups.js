@@ -1,4 +1,4 @@
-/** Groups of nodes that look unknown and belong together. Naming one teaches its ticked members as a class. */
+/** Groups of similar nodes that look unknown. Naming a group teaches its ticked members as a class. */
 
 import { currentVersion, path, read, ServiceError } from "./api.js";
 import { change } from "./changes.js";
@@ -8,7 +8,7 @@ import { signed } from "./person.js";
 import { startRoving } from "./roving.js";
 import { classNames, on } from "./state.js";
 
-const PATIENCE = 2000; // milliseconds between questions while groups are computed
+const PATIENCE = 2000; // milliseconds between requests while groups are computed
 const NEIGHBOURS = 3;
 
 let latest = 0;
@@ -18,14 +18,14 @@ export function startGroups(showNode) {
   show = showNode;
   byId("groups-again").addEventListener("click", () => loadGroups());
   on("version", () => {
-    // Groups are of a version: they can be named again when those of the next one are there.
+    // Groups belong to a version: they can be named again when those of the new version are ready.
     for (const each of byId("groups").querySelectorAll("form button")) each.disabled = true;
     if (byId("groups").querySelector("article")) byId("groups-count").textContent = "being computed again …";
   });
   return loadGroups();
 }
 
-/** Asks for groups until they are computed. What stands in a field meanwhile is kept. */
+/** Reads groups until they are computed, and keeps what the user has typed. */
 export async function loadGroups() {
   latest += 1;
   const mine = latest;
@@ -64,7 +64,7 @@ function draw(groups, version) {
   }
 }
 
-/** What stands in the fields, by the most typical node of the group: each version numbers its groups again. */
+/** Typed names by the most typical node of each group, since each version numbers its groups anew. */
 function typedNames(place) {
   return new Map(
     [...place.querySelectorAll("input[data-node]")]
@@ -118,7 +118,7 @@ function isTicked(group, id) {
   return ticks.get(id) ?? group.typical.includes(id);
 }
 
-/** Members with a tick each. changed(): a tick was set or taken away. */
+/** Members with a checkbox each. changed(): called when one is ticked or unticked. */
 function members(group, ids, label, changed) {
   const list = element(
     "ul",

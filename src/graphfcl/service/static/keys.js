@@ -1,4 +1,4 @@
-/** Single keys for everything that is done often. They do nothing while a field or a dialog has the focus. */
+/** Single keys for frequent actions. They do nothing while a field or a dialog has the focus. */
 
 import { anyOpen, showKeys } from "./dialogs.js";
 import { byId } from "./dom.js";
@@ -45,12 +45,12 @@ export function startKeys(doing) {
   });
 }
 
-/** Puts the focus where the next key belongs: on the question, or on the panel if there is none. */
+/** Moves the focus to the question, or to its panel if there is none. */
 export function focusQuestion() {
   (byId("question") ?? byId("question-panel")).focus({ preventScroll: true });
 }
 
-/** The button elsewhere that a keyboard user is on, or null: a key there is not meant for the question. */
+/** The button outside the question that has the keyboard focus, or null; keys there do not answer the question. */
 function buttonElsewhere(event) {
   const pressed = event.target.closest?.(PRESSED);
   return pressed && pressed.matches(":focus-visible") && !byId("labelling").contains(pressed) ? pressed : null;

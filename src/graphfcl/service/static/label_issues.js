@@ -6,9 +6,9 @@ import { percent } from "./dom.js";
 import { signed } from "./person.js";
 import { timeText } from "./statements.js";
 
-const AT_ONCE = 150; // labels that the service sends at once
+const AT_ONCE = 150; // largest page that the service sends
 
-export const SETTLED = "review"; // a label with this reason settles what people said before
+export const SETTLED = "review"; // a label with this reason ends a disagreement
 
 /** The first `count` labels. */
 export async function readIssues(count) {
@@ -31,13 +31,13 @@ export function issueText({ class: label, disagreement, dispute }) {
   return [`It is labelled ${label}.`, ...parts.filter(Boolean)].join(" ");
 }
 
-/** Classes that a label could be changed to, as people or the model say. */
+/** Classes that people or the model suggest instead of the label. */
 export function otherNames({ class: label, disagreement, dispute }) {
   const named = [...disagreement.map((each) => each.label), ...(dispute ? [dispute.guess] : [])];
   return [...new Set(named)].filter((each) => each !== label);
 }
 
-/** Notes that a label was looked at and stays. */
+/** Marks a label as reviewed. */
 export async function keepLabel({ id, class: label }) {
   const body = { ids: [id], by: await signed() };
   await change("POST", path("labels", "review"), body, () => `${id} stays ${label}, and is not listed again.`);

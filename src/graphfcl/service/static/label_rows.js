@@ -1,4 +1,4 @@
-/** Rows of labels: of which class, what for, who gave them, when and why; each can be changed or removed. */
+/** Rows of labels: class, role, who gave them, when and why, with buttons to change or remove them. */
 
 import { othersChanges, path } from "./api.js";
 import { change } from "./changes.js";
@@ -11,7 +11,7 @@ import { statementText } from "./statements.js";
 
 const ROLES = { train: "from the fit", validation: "from the fit, measures recall", support: "taught", accepted: "accepted" };
 
-/** label: an entry of /v1/labels. more: further buttons. reason: kept with a label that it is changed to. */
+/** label: an entry of /v1/labels. more: further buttons. reason: stored with the new label if it is changed. */
 export function labelRow(label, show, more = [], reason = "") {
   const { id, role, statements } = label;
   return element(
@@ -34,7 +34,7 @@ function removeButton(label) {
 async function changeLabel({ id, role, class: current }, reason) {
   const name = await chooseClass(`Which class is ${id}?`, classNames().filter((each) => each !== current));
   if (name === null) return;
-  // Undone, a prediction that was accepted would be a label that was given: the node has none then.
+  // An undo removes the label: otherwise an accepted prediction would come back as a taught label.
   await teach([role === "accepted" ? { id, name, reason, again: true } : { id, name, reason, before: current }]);
 }
 

@@ -10,7 +10,7 @@ import { startRoving } from "./roving.js";
 import { classNames, on, loadedCard, state } from "./state.js";
 import { say } from "./status.js";
 
-const BRIEF = 12; // features that stand for a node without a text
+const BRIEF = 12; // features that are shown for a node without a text
 const LIKELY = 0.01; // probability from which a class without a key has a button
 
 let wiring = { goOn: () => undefined, skip: () => undefined, collect: () => undefined, reason: () => "", confirm: () => undefined, named: () => [] };
@@ -26,7 +26,7 @@ function allNames() {
   return [...classNames(), ...pendingNames()];
 }
 
-/** Draws the question again; the focus stays on the button where it was, or goes to the question. */
+/** Draws the question again; the focus stays on its button, or goes to the question. */
 function draw() {
   const held = byId("labelling").contains(document.activeElement) ? document.activeElement.textContent : null;
   drawQuestion();
@@ -99,7 +99,7 @@ function keyed(key, text, press) {
   return button([element("kbd", {}, key), " ", element("span", {}, text)], press);
 }
 
-/** Gives the node that is shown the class of a digit. */
+/** Labels the current node with the class of a digit. */
 export function answerByKey(digit) {
   const name = classOfKey(digit);
   if (loadedCard() === null || name === null) return;
@@ -107,7 +107,7 @@ export function answerByKey(digit) {
   else say(`Key ${digit} stands for “${name}”, which is gone. Nothing was labelled.`);
 }
 
-/** Gives the node that is shown a class, and goes on to the next at once. */
+/** Labels the current node and goes on to the next at once. */
 function answer(name, fresh = false) {
   if (loadedCard() === null) return;
   const { id, label } = state.card;

@@ -1,4 +1,4 @@
-/** The order of the panels: on a phone the card stands right below the question, for the eye and for the Tab key. */
+/** The order of the panels: on a phone the card follows the question, also for the Tab key. */
 
 import { byId } from "./dom.js";
 
@@ -13,5 +13,5 @@ export function startLayout() {
 function arrange(narrow) {
   const held = document.activeElement;
   byId(narrow ? "question-panel" : "left").after(byId("middle"));
-  held?.focus({ preventScroll: true }); // what is moved loses the focus
+  held?.focus({ preventScroll: true }); // moved elements lose the focus
 }

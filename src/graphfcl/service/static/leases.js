@@ -1,4 +1,4 @@
-/** Leases of the nodes that this tab is about to show, so that no other tab or person is asked about them meanwhile. */
+/** Leases of the nodes that this tab is about to show, so that no other tab or person gets them. */
 
 import { ask, leave } from "./api.js";
 import { token } from "./token.js";
@@ -8,7 +8,7 @@ const HOLDER = "graphfcl.holder";
 
 let claimed = [];
 
-/** The name of this tab. A copy of a tab, which has the same storage, gets another one; a page that is loaded again keeps it. */
+/** The id of this tab, which survives a reload. A duplicated tab, which copies the storage, gets another one. */
 function holder() {
   const [navigation] = performance.getEntriesByType("navigation");
   const kept = navigation?.type === "reload" ? sessionStorage.getItem(HOLDER) : null;
@@ -19,14 +19,14 @@ function holder() {
 
 const name = holder();
 
-/** Leases these nodes and gives back all others; resolves to the ids of those that someone else is labelling. */
+/** Leases these nodes and releases all others; resolves to the ids of those that someone else has leased. */
 export async function claim(ids) {
   claimed = ids;
-  if (!token()) return []; // a reader is asked about nothing
+  if (!token()) return []; // without a token nobody labels
   try {
     return (await ask("/v1/queue/leases", { holder: name, ids }, { quiet: true })).taken;
   } catch {
-    return []; // without leases the queue goes on; labels that disagree are refused later
+    return []; // the queue works without leases; conflicting labels are refused later
   }
 }
 

@@ -10,7 +10,7 @@ import { on, state } from "./state.js";
 import { tellError } from "./status.js";
 import { currentView, onView, openView } from "./views.js";
 
-const PATIENCE = 1000; // milliseconds between questions while the map is laid out
+const PATIENCE = 1000; // milliseconds between requests while the map is laid out
 
 let show = () => undefined;
 let map = null; // the last answer of /v1/map
@@ -35,7 +35,7 @@ export function startMap(showNode) {
   onView("map", load);
 }
 
-/** Asks for the map, again and again until that of the newest version is laid out. */
+/** Reads the map until that of the newest version is ready. */
 async function load() {
   latest += 1;
   const mine = latest;
@@ -88,7 +88,7 @@ function toggleLasso() {
   setLasso(wanted);
 }
 
-/** A finger has no way to hover: it names the node first and opens it with the button. */
+/** Touch has no hover: a tap shows the name of the node and a button that opens it. */
 function tap(node, touched) {
   if (touched) describe(node);
   else show(map.ids[node]);

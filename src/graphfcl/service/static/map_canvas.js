@@ -1,12 +1,12 @@
-/** Draws the nodes of the map on a canvas, moves and scales it, and finds the nodes at a place. */
+/** Draws the nodes of the map on a canvas, moves and zooms it, and finds the nodes at a position. */
 
 import { byId } from "./dom.js";
 import { colourOf, LABELLED } from "./map_marks.js";
 import { HALO, makeStamps, packed, press, stampOf } from "./map_stamps.js";
 
 const EDGE = 18; // pixels around the whole map
-const REACH = 14; // pixels from the pointer to a node that it means
-const DEEPEST = 400; // how many times the whole map may be magnified
+const REACH = 14; // largest distance in pixels from the pointer to the node under it
+const DEEPEST = 400; // largest zoom, relative to the whole map
 
 let points = null; // {x, y, marks, flags}: columns of the nodes that are drawn
 let order = new Uint32Array(0); // the nodes by mark: those of a later one are drawn above the others
@@ -98,7 +98,7 @@ function size() {
   return { width: canvas.clientWidth, height: canvas.clientHeight };
 }
 
-/** The canvas has as many pixels as the screen shows of it; what is in the middle stays there. */
+/** Resizes the canvas to its pixels on the screen; the centre stays where it is. */
 function fit() {
   const canvas = byId("map");
   const { width, height } = size();
@@ -147,7 +147,7 @@ function drawNow() {
   if (lasso !== null) drawLasso(context);
 }
 
-/** Draws the nodes that are wholly on the canvas, above the halos of the selected ones. */
+/** Draws the nodes that are completely on the canvas, above the halos of the selected ones. */
 function pressAll(pixels, width, height, density) {
   const { side, stamps } = marks;
   const { x, y, marks: kinds, flags } = points;
@@ -169,7 +169,7 @@ function pressAll(pixels, width, height, density) {
   }
 }
 
-/** Marks are larger where there is room: for few nodes on a large canvas, and when the map is magnified. */
+/** Marks are larger if there is room: few nodes on a large canvas, or a zoomed map. */
 function prepareStamps(density) {
   const { width, height } = size();
   const room = Math.min(5, Math.max(2, 0.75 * Math.sqrt((width * height) / points.x.length)));
@@ -211,9 +211,9 @@ function pixelOf(node) {
   return [points.x[node] * view.scale + view.left, points.y[node] * view.scale + view.top];
 }
 
-// What lies where
+// Nodes at a position
 
-/** The node nearest to a place, or -1 if none is near. */
+/** The node nearest to a position, or -1 if none is near. */
 export function nodeAt({ x, y }) {
   let [best, least] = [-1, REACH ** 2];
   if (view === null) return best;
@@ -226,7 +226,7 @@ export function nodeAt({ x, y }) {
   return best;
 }
 
-/** The nodes inside a polygon: a line from each to the left crosses its sides an odd number of times. */
+/** The nodes inside a polygon, by ray casting: a ray to the left crosses its sides an odd number of times. */
 export function inside(corners) {
   const nodes = [];
   for (let node = 0; node < points.x.length; node += 1) {

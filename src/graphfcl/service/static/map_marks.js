@@ -1,4 +1,4 @@
-/** The marks of the map: shapes and colours of nodes, and what the nodes are told apart by. */
+/** The marks of the map: shapes and colours of nodes for each way to colour them. */
 
 import { element } from "./dom.js";
 
@@ -20,7 +20,7 @@ const turned = (corners, angle) =>
 const plus = PLUS.map(([x, y]) => [0.36 * x, 0.36 * y]);
 const circle = (size) => polygon(CIRCLE, 0, [size]);
 
-const OTHERS = 0; // nodes of rarer classes, or those that a colouring does not point out
+const OTHERS = 0; // nodes of rarer classes, or nodes that are not highlighted
 const LOOKS_UNKNOWN = 8;
 const DOUBT = 9; // the first of four
 const MOVED = 13;

@@ -1,14 +1,14 @@
-/** Pointers and keys on the map: move, magnify, point at a node, open it, draw a lasso. */
+/** Pointers and keys on the map: move, zoom, hover over a node, open it, draw a lasso. */
 
 import { byId } from "./dom.js";
 import { inside, nodeAt, shift, showLasso, showNear, whole, zoom, zoomAt } from "./map_canvas.js";
 
-const STILL = 5; // pixels that a click may move
-export const STEP = 1.5; // how much one press magnifies
+const STILL = 5; // pixels that the pointer may move during a click
+export const STEP = 1.5; // zoom factor of one key press
 const SHIFT = 60; // pixels of one press of an arrow key
 
-const pointers = new Map(); // that are down: {x, y} of each
-let pressed = null; // {x, y, moved, encloses} of the only one
+const pointers = new Map(); // pointers that are down: {x, y} of each
+let pressed = null; // {x, y, moved, encloses} if only one is down
 let lasso = []; // its corners
 let lassoOn = false;
 let near = -1;

@@ -1,11 +1,11 @@
-/** The nodes that are selected on the map: by lasso or by filters, as a table, and into the basket. */
+/** The selected nodes of the map: selected by lasso or filters, shown as a table, put into the basket. */
 
 import { collectAll } from "./basket.js";
 import { button, byId, counted, element, fill, nodeButton } from "./dom.js";
 import { CHANGED, DOUBTFUL, LABELLED, UNKNOWN } from "./map_marks.js";
 import { caution } from "./status.js";
 
-const ROWS = 50; // of the table, to begin with and more at a time
+const ROWS = 50; // rows of the table at first, and added at a time
 const LARGEST = 200; // nodes that go into the basket at once
 const STATES = {
   any: () => true,
@@ -36,7 +36,7 @@ export function startSelection(parts) {
   });
 }
 
-/** Another map: nodes that are on it stay selected. */
+/** Shows the selection on a new map: nodes that are on it stay selected. */
 export function loadSelection(loaded) {
   map = loaded;
   const field = byId("selection-class");
@@ -52,7 +52,7 @@ export function loadSelection(loaded) {
   draw();
 }
 
-/** Selects nodes, by their places on the map, in the place of those that were. */
+/** Replaces the selection by nodes, given by their places on the map. */
 export function select(nodes) {
   ids = new Set(nodes.map((node) => map.ids[node]));
   rows = ROWS;
@@ -73,7 +73,7 @@ function filtered() {
   return [...map.ids.keys()].filter(matches);
 }
 
-/** What is known of a node: its label, or what the model makes of it. */
+/** The label of a node, or the prediction of the model. */
 export function answerText({ classes, class_places, flags }, node) {
   if (flags[node] & UNKNOWN) return "looks unknown";
   const name = classes[class_places[node]];
@@ -112,7 +112,7 @@ function drop(id) {
   byId("selection-heading").focus();
 }
 
-/** Nodes with a label are left out: the basket is for nodes of a new class. */
+/** Puts the selection into the basket without labelled nodes, since the basket is for a new class. */
 function intoBasket() {
   const nodes = [...map.ids.keys()].filter((node) => ids.has(map.ids[node]));
   const free = nodes.filter((node) => !(map.flags[node] & LABELLED));

@@ -1,4 +1,4 @@
-/** Pixels of the marks, read once, so that drawing a node is copying a few numbers: 20,000 fit into a frame. */
+/** Pixels of the marks, rendered once: drawing a node copies a few numbers, fast enough for 20,000 nodes a frame. */
 
 import { colourOf, drawMark, MARKS } from "./map_marks.js";
 
@@ -13,8 +13,8 @@ export function stampOf(mark, filled) {
 
 /**
  * All stamps for a size of the marks and a width of the canvas, in pixels of the canvas.
- * Each has a side and, from its upper left corner, the offsets of its pixels: those that hide what is below, and those at
- * the edge of a mark, which let a part of it through.
+ * Each has a side length and the offsets of its pixels from its upper left corner: opaque pixels, and translucent
+ * pixels at the edge of the mark.
  */
 export function makeStamps(radius, width) {
   const side = 2 * Math.ceil(1.5 * radius + 2) + 1;
@@ -62,7 +62,7 @@ function stampFrom({ data, width: side }, width) {
   };
 }
 
-/** A pixel of an image as a number; every machine that browsers run on has the lowest byte first. */
+/** A pixel of an image as a number; assumes little-endian byte order, as on all machines with browsers. */
 export function packed(red, green, blue) {
   return ((255 << 24) | (blue << 16) | (green << 8) | red) >>> 0;
 }

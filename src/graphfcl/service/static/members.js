@@ -1,4 +1,4 @@
-/** The view of one class: its predicted members by doubt, accepting the sure ones, and its labels. */
+/** The view of one class: its predicted members by doubt, accepting the most probable ones, and its labels. */
 
 import { path, read, readPage, ServiceError } from "./api.js";
 import { change } from "./changes.js";
@@ -11,8 +11,8 @@ import { classNames, on } from "./state.js";
 import { currentView, onView, openView } from "./views.js";
 
 const PAGE = 25;
-const MOST = 1000; // entries that are read again at once
-const USUAL = 0.95; // the threshold that is chosen at first
+const MOST = 1000; // entries that are reloaded at once
+const USUAL = 0.95; // the default threshold
 
 let name = null; // the class that is shown
 let members = null; // answer of /v1/classes/{name}/members, with the members of all pages that were opened
@@ -32,7 +32,7 @@ export function startMembers(showNode) {
   on("version", () => currentView() === "class" && load());
 }
 
-/** Shows a class, and takes the focus there. */
+/** Shows a class, and moves the focus there. */
 export async function openClass(wanted) {
   take(wanted);
   openView("class");
@@ -153,7 +153,7 @@ async function correct(id) {
   if (other !== null) await teach([{ id, name: other, reason: `predicted as ${name}` }]);
 }
 
-/** Thresholds with the number of nodes that they accept, and the errors among them. */
+/** Thresholds with the number of nodes that they accept, and the expected errors among them. */
 function acceptForm() {
   const choices = members.choices.filter(({ nodes }, place, all) => nodes > 0 && nodes !== all[place - 1]?.nodes);
   if (choices.length === 0) return sentence("No prediction is probable enough to be accepted.");
@@ -193,7 +193,7 @@ async function accept() {
   load();
 }
 
-/** Goes back to the version before what was accepted last, as long as nothing else has changed. */
+/** A button that undoes the last acceptance, as long as nothing else has changed. */
 function takeBackButton() {
   if (accepted === null || accepted.version !== members.version) return null;
   const { version, count } = accepted;

@@ -1,4 +1,4 @@
-/** Notes: what a person wants to say of a node. A note waits until the node is labelled, and is kept with the label. */
+/** Notes on nodes. A note waits until the node is labelled, and is stored with the label. */
 
 import { askName } from "./dialogs.js";
 import { emit, loadedCard } from "./state.js";
@@ -9,7 +9,7 @@ export function noteOf(id) {
   return waiting.get(id) ?? "";
 }
 
-/** The note of a node that is labelled now. */
+/** Takes the note of a node that is being labelled. */
 export function takeNote(id) {
   const note = noteOf(id);
   waiting.delete(id);

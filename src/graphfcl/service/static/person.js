@@ -5,7 +5,7 @@ import { keepSignature, signature, wasAsked } from "./signature.js";
 
 let asking = null;
 
-/** Resolves to the name that labels are signed with, "" if the person gives none. */
+/** Resolves to the name that is stored with labels, "" if the person gives none. */
 export async function signed() {
   if (!wasAsked()) {
     asking ??= askOnce().finally(() => (asking = null));

@@ -1,11 +1,11 @@
-/** The neighbourhood of the node that is shown. The service sends the positions; a list says the same without a canvas. */
+/** The neighbourhood of the current node. The service sends the positions; a list shows the same without a canvas. */
 
 import { button, byId, counted, element, fill, nodeButton } from "./dom.js";
 import { neighboursAddress, readReady } from "./ready.js";
 import { say, tellError } from "./status.js";
 
 const COLOURS = 7; // of the classes that are most frequent in the picture; the others are grey
-// A mark for each colour, so that colours need not be told apart; page.css has the same ones for the legend.
+// A mark for each colour, so that nobody needs to distinguish colours; page.css has the same marks for the legend.
 const MARKS = [
   { shape: "ellipse", width: 9, height: 9 },
   { shape: "ellipse" },
@@ -17,9 +17,9 @@ const MARKS = [
   { shape: "star", width: 16, height: 16 },
 ];
 const UNKNOWN = COLOURS + 1; // the colour of nodes that look unknown
-const ADDED = 40; // neighbours at most that one expansion adds
+const ADDED = 40; // most neighbours that one expansion adds
 const RADIUS = 0.12; // of their ring, where the picture reaches from -1 to 1
-const NAMED = 14; // up to so many nodes all have their name written beside them
+const NAMED = 14; // with at most this many nodes, all names are shown
 
 const SIDES = 60; // pixels that names may need beside the outermost nodes
 
@@ -157,7 +157,7 @@ function style(nodeCount) {
 function drawCanvas(show) {
   const { nodes } = content;
   drawing?.destroy();
-  const coarse = matchMedia("(pointer: coarse)").matches; // where a finger on the picture should still move the page
+  const coarse = matchMedia("(pointer: coarse)").matches; // on touch screens, a finger on the picture scrolls the page
   drawing = cytoscape({
     container: byId("picture"),
     elements: elements(content),
@@ -180,7 +180,7 @@ function drawCanvas(show) {
   });
 }
 
-/** Positions in any unit become pixels of the canvas, so that nodes and names have the same size in every picture. */
+/** Converts positions to pixels of the canvas, so that nodes and names have the same size in every picture. */
 function spread(picture) {
   const [across, down] = [picture.width() - 2 * SIDES, picture.height() - 70];
   const points = picture.nodes().map((node) => node.position());

@@ -12,22 +12,22 @@ import { loadSecondLooks, nextSecondLook } from "./second_looks.js";
 import { on, loadedCard, state } from "./state.js";
 import { say } from "./status.js";
 
-const AT_ONCE = 20; // nodes that are kept ready
-const FEW = 3; // nodes left, when more are read
-const LEASED = 3; // nodes that are kept from others: the one in turn and those that follow
+const AT_ONCE = 20; // nodes to keep ready
+const FEW = 3; // with fewer nodes left, more are read
+const LEASED = 3; // nodes to lease: the current one and the next ones
 const LOOK = "Second look";
-const WAIT = 10_000; // milliseconds until nodes that others were labelling are asked for again
-const AHEAD = 4; // nodes shown after the one in turn
-const PATIENCE = [700, 1000, 1500, 2000, 3000]; // milliseconds between questions while the order is computed
+const WAIT = 10_000; // milliseconds until nodes that others had leased are requested again
+const AHEAD = 4; // upcoming nodes that are listed
+const PATIENCE = [700, 1000, 1500, 2000, 3000]; // milliseconds between requests while the order is computed
 
-// {id, classes, unknown}; the first is in turn. returned: its label was taken back, issue: its label needs a second look;
-// these have no classes.
+// {id, classes, unknown}; the first is the current one. returned: its label was undone; issue: its label needs a second
+// look. Entries with one of these have no classes.
 let waiting = [];
 const skipped = new Set(); // ids
 let taken = new Set(); // ids that someone else is labelling
 let unlabelled = null; // how many nodes have no label
 let left = { skipped: 0, pending: 0, taken: 0 }; // of these, when the end of the queue was read
-let stoppedAt = null; // the node that was shown when no other one was waiting: the next one is shown when it comes
+let stoppedAt = null; // the node that was shown when the queue became empty: the next node is shown when it arrives
 let show = () => undefined;
 let trouble = "";
 let reading = false;
@@ -63,7 +63,7 @@ function isWanted(id) {
   return !skipped.has(id) && !taken.has(id) && pendingLabel(id) === null;
 }
 
-/** Reads the head of the queue, again while the order of this version is computed. The node in turn stays. */
+/** Reads the head of the queue, again while the order of this version is computed. The current node stays. */
 async function loadQueue() {
   again = true;
   if (reading) return;
@@ -105,7 +105,7 @@ async function take({ nodes, refused, unlabelled: count }) {
   if (stoppedAt === state.wanted && waiting.length > 0) showFirst();
 }
 
-/** Leases the nodes in turn. Those that someone else is labelling leave the queue until they are free again. */
+/** Leases the next nodes. Those that someone else has leased leave the queue until they are free again. */
 async function lease() {
   for (let free = false; !free && waiting.length > 0; ) {
     const lost = await claim(waiting.slice(0, LEASED).map((each) => each.id));
@@ -115,7 +115,7 @@ async function lease() {
     waiting = waiting.filter((each) => !gone.includes(each.id));
   }
   const next = waiting.filter((each) => each.id !== state.wanted);
-  // If no node is in turn, the first of them is shown now, and the second one follows.
+  // Without a current node, the first of them is shown now, and the second one is next.
   for (const each of next.slice(0, stoppedAt === state.wanted ? 2 : 1)) prepare(each.id);
 }
 
@@ -124,12 +124,12 @@ function showFirst() {
   show(waiting[0].id);
 }
 
-/** Goes on without an answer, unless the node is not shown yet. */
+/** Skips the node, unless its card is still loading. */
 export function skip() {
   if (loadedCard() !== null) goOn();
 }
 
-/** Shows the next node; a node that was found by a search leads back to the one in turn. */
+/** Shows the next node of the queue; after a searched node, the current one of the queue. */
 export function goOn() {
   const shown = state.wanted;
   if (shown !== null) {
@@ -144,14 +144,14 @@ export function goOn() {
   draw();
 }
 
-/** Puts a second look behind the next node, which was read ahead, if one is due. */
+/** Inserts a second look, if one is due, after the next node, which is already loaded. */
 function mixIn() {
   const isFree = (id) => isWanted(id) && id !== state.wanted;
   const issue = nextSecondLook(isFree, waiting.length === 0);
   if (issue !== null) waiting.splice(1, 0, { id: issue.id, issue });
 }
 
-/** Without other questions, a second look is the next one. */
+/** At the end of the queue, goes on with a second look. */
 function lookAtEnd() {
   if (!isAtEnd()) return;
   mixIn();
@@ -159,20 +159,20 @@ function lookAtEnd() {
   draw();
 }
 
-/** The second look at the node that is shown, or null; its label may have changed since it was read. */
+/** The second look at the current node, or null; null also if its label has changed since. */
 function issueInTurn(id) {
   const issue = waiting[0]?.id === id && loadedCard() !== null ? waiting[0].issue : undefined;
   return issue !== undefined && issue.class === state.card.label ? issue : null;
 }
 
-/** The node that is shown was given the class that it has. */
+/** The user gave the current node the class that it has already. */
 export function confirmLabel(id, name) {
   const issue = issueInTurn(id);
   if (issue === null) say(`${id} is labelled ${name} already.`);
   else keepLabel(issue);
 }
 
-/** Classes that the second look at a node speaks of. */
+/** The classes in question in the second look at a node. */
 export function namesInQuestion(id) {
   const issue = issueInTurn(id);
   return issue === null ? [] : [issue.class, ...otherNames(issue)];
@@ -184,13 +184,13 @@ export function backToQueue() {
   else loadQueue();
 }
 
-/** Others may have gone on: their nodes are in the queue again. */
+/** Reads the queue again with nodes that others had leased, since their leases may have ended. */
 function askAgain() {
   taken = new Set();
   loadQueue();
 }
 
-/** Whether the whole queue was read, and no node waits in it. */
+/** Whether the whole queue was read and is empty. */
 function isAtEnd() {
   return waiting.length === 0 && unlabelled !== null && !reading && trouble === "";
 }
@@ -200,14 +200,14 @@ function showSkipped() {
   loadQueue();
 }
 
-/** A decision was taken back: its node is in turn again. */
+/** Makes the node of an undone decision the current one. */
 export function putBack(id) {
   skipped.delete(id);
   waiting = [{ id, returned: true }, ...waiting.filter((each) => each.id !== id)];
   showFirst();
 }
 
-/** Why a node was asked about, in a word or two; "" if it is not the one in turn. */
+/** Why a node was suggested, in a word or two; "" if it is not the current node of the queue. */
 export function reasonAsked(id) {
   if (issueInTurn(id) !== null) return SETTLED;
   return waiting[0]?.id === id && loadedCard() !== null ? reasonOf(state.card).title : "";

@@ -2,7 +2,7 @@
 
 import { currentVersion, readPage } from "./api.js";
 
-const LARGEST = 150; // nodes that the service sends at once
+const LARGEST = 150; // largest page that the service sends
 const PAUSE = 300; // milliseconds before the queue is read again because the model changed meanwhile
 
 /**
@@ -19,7 +19,7 @@ export async function readQueue(count, wanted, skips) {
   }
 }
 
-/** Null if the pages are not of one version, or of one that is not the newest: labelled nodes could be among them. */
+/** Null unless all pages are of the newest version: otherwise labelled nodes could be among them. */
 async function readPages(count, wanted, size) {
   const [nodes, refused] = [[], []];
   for (let cursor = null; ; ) {

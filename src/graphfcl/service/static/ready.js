@@ -1,4 +1,4 @@
-/** What the page will show next, read ahead, so that it is shown without waiting. */
+/** Prefetches what the page will show next. */
 
 import { currentVersion, path, read } from "./api.js";
 
@@ -6,7 +6,7 @@ const KEPT = 9; // answers: three nodes with three each
 
 const ready = new Map(); // address → {version, answer}; answer is a promise
 
-/** Reads the card, the reasons and the neighbourhood of a node ahead. */
+/** Prefetches the card, the explanation and the neighbourhood of a node. */
 export function prepare(id) {
   for (const address of [cardAddress(id), reasonsAddress(id), neighboursAddress(id)]) {
     if (ready.get(address)?.version === currentVersion()) continue;
@@ -18,7 +18,7 @@ export function prepare(id) {
   while (ready.size > KEPT) ready.delete(ready.keys().next().value);
 }
 
-/** An answer of the version that the page shows, at once if it was read ahead. */
+/** An answer of the version that the page shows, at once if it was prefetched. */
 export function readReady(address) {
   const kept = ready.get(address);
   ready.delete(address);

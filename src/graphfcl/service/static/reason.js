@@ -1,10 +1,10 @@
-/** Why a node is asked about, in words. They are made of what the model says of the node, so that both always agree. */
+/** Why a node is suggested, in words. They are derived from its prediction, so both always agree. */
 
 import { percent } from "./dom.js";
 
-const DOUBT = 0.8; // a first class that is less likely than this is in doubt
+const DOUBT = 0.8; // below this probability of the likeliest class a node is in doubt
 
-/** {title, words} of a node. unknown: it looks like none of the classes. classes: the likeliest, first first. */
+/** {title, words} of a node. unknown: it looks like none of the classes. classes: the likeliest ones, in order. */
 export function reasonOf({ unknown, classes }) {
   const [first, second] = classes;
   if (unknown) return { title: "Looks unknown", words: "It may be of a class that has no name yet." };

@@ -9,7 +9,7 @@ import { on } from "./state.js";
 import { currentView, onView, openView } from "./views.js";
 
 const PAGE = 25;
-const PATIENCE = 3000; // milliseconds between questions while disputes are computed
+const PATIENCE = 3000; // milliseconds between requests while disputes are computed
 
 let shown = PAGE;
 let latest = 0;
@@ -24,7 +24,7 @@ export function startReview(showNode) {
   on("version", () => currentView() === "review" && load());
 }
 
-/** Reads the labels, and again while disputes are computed and the view is open. */
+/** Reads the labels, repeatedly while disputes are computed and the view is open. */
 async function load() {
   latest += 1;
   const mine = latest;
@@ -49,7 +49,7 @@ function panel(...children) {
   return element("section", { class: "panel", "aria-labelledby": "review-heading" }, head, children);
 }
 
-/** Draws the view; the focus stays on the same row, or goes to the first if that is done. */
+/** Draws the view; the focus stays on the same row if possible. */
 function draw({ issues, total, status, disputes_version: version, why }) {
   const view = byId("view-review");
   const held = document.activeElement;

@@ -2,7 +2,7 @@
 
 const STEPS = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1, Home: -Infinity, End: Infinity };
 
-/** Makes a list one stop of the Tab key, also when it is drawn again: the element that was used last, or the first. */
+/** Makes a list one stop of the Tab key, also after a redraw: the element that was used last, or the first. */
 export function startRoving(list) {
   const items = () => [...list.querySelectorAll("button, input")].filter((each) => !each.closest("details:not([open])"));
   const mark = (chosen) => {

@@ -4,7 +4,7 @@ import { read } from "./api.js";
 import { byId, element, fill, nodeButton, sentence } from "./dom.js";
 import { tellError } from "./status.js";
 
-const PAUSE = 200; // milliseconds without a key before it is asked
+const PAUSE = 200; // milliseconds without a key before the search starts
 const LIMIT = 20;
 
 let latest = 0;

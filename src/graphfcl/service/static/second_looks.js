@@ -3,14 +3,14 @@
 import { ServiceError } from "./api.js";
 import { readIssues } from "./label_issues.js";
 
-const EVERY = 5; // one question in so many, while there are any
-const KEPT = 20; // labels that are kept ready
+const EVERY = 5; // every fifth question, while there are any
+const KEPT = 20; // labels to keep ready
 
 let issues = [];
-let questions = 0; // asked since the last second look
-const asked = new Set(); // ids: each is asked about once, until the page is loaded again; the view "Review" lists all
+let questions = 0; // questions since the last second look
+const asked = new Set(); // ids: each comes up once until the page is reloaded; the view "Review" lists all
 
-/** Reads the labels that need a second look; without them the queue has nodes without a label only. */
+/** Reads the labels that need a second look; if this fails, the queue goes on without them. */
 export async function loadSecondLooks() {
   try {
     ({ issues } = await readIssues(KEPT));
@@ -20,7 +20,7 @@ export async function loadSecondLooks() {
   }
 }
 
-/** Counts a question; the next label to look at again if it is due, or null. now: whether there is no other question. */
+/** Counts a question; returns the next second look if one is due, or null. now: one is due at once. */
 export function nextSecondLook(isFree, now) {
   questions += 1;
   if (questions < EVERY && !now) return null;

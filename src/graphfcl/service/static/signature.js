@@ -1,4 +1,4 @@
-/** The name that labels are signed with. It is no secret, and is kept in the browser; nothing else is. */
+/** The name that is stored with labels. It is not secret, and the only thing that stays in the browser. */
 
 const NAME = "graphfcl.name";
 
@@ -6,7 +6,7 @@ export function signature() {
   return localStorage.getItem(NAME) ?? "";
 }
 
-/** Whether the person said who they are; an empty name is an answer, too. */
+/** Whether the person was asked for a name and answered, perhaps with an empty one. */
 export function wasAsked() {
   return localStorage.getItem(NAME) !== null;
 }

@@ -4,17 +4,17 @@ export const state = {
   model: null, // answer of /v1/model
   classes: [], // entries of /v1/classes
   card: null, // answer of /v1/nodes/{id} for the node that is shown
-  wanted: null, // id of the node that is shown as soon as its card has come
+  wanted: null, // id of the node that is shown as soon as its card is loaded
 };
 
-/** The card that the user sees, or null while that of another node is on its way: a key must not label the wrong node. */
+/** The card of the current node, or null while it is loading: a key must not label the wrong node. */
 export function loadedCard() {
   return state.card !== null && state.card.id === state.wanted ? state.card : null;
 }
 
 const listeners = new Map();
 
-/** Events: "card" (another node is shown, or it was asked again), "classes", "version". */
+/** Events: "card" (another node is shown, or its card was reloaded), "classes", "version". */
 export function on(event, listener) {
   listeners.set(event, [...(listeners.get(event) ?? []), listener]);
 }

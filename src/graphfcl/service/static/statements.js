@@ -1,6 +1,6 @@
-/** Who gave a label, when, why its node was asked about, and what was noted, in words. */
+/** Who gave a label, when, why its node was suggested, and the note, in words. */
 
-/** A time as the reader's clock has it; other texts as they are. */
+/** A time in the reader's locale and time zone; other texts unchanged. */
 export function timeText(when) {
   const time = new Date(when);
   return Number.isNaN(time.getTime()) || !when.includes("T") ? when : time.toLocaleString();

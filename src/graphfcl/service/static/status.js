@@ -1,4 +1,4 @@
-/** The status line: what happened last, in words. Errors stay until something else is said. */
+/** The status line: what happened last. Errors stay until the next message. */
 
 import { asSentence, byId, element, fill } from "./dom.js";
 import { ServiceError } from "./api.js";
@@ -17,7 +17,7 @@ export function caution(text) {
   show(asSentence(text), "caution");
 }
 
-/** Shows an error. Anything that is not an answer of the service is a fault of the page and goes to the console. */
+/** Shows an error. Errors that do not come from the service are bugs of the page and go to the console. */
 export function tellError(error) {
   if (!(error instanceof ServiceError)) console.error(error);
   show(error instanceof ServiceError ? asSentence(error.message) : "The page has a fault. Load it again.", "error");

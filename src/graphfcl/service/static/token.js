@@ -1,10 +1,10 @@
-/** The token that writes need, kept in this tab alone. */
+/** The token that writes need. It is kept only in this tab. */
 
 export { keepSignature, signature } from "./signature.js";
 
 const TOKEN = "graphfcl.token";
 
-/** Takes `#token=...` out of the address, so that it is neither bookmarked nor copied with it. */
+/** Removes `#token=...` from the address, so that it is neither bookmarked nor copied. */
 export function takeTokenFromAddress() {
   const fromAddress = new URLSearchParams(location.hash.slice(1)).get("token");
   if (!fromAddress) return;
