@@ -183,3 +183,19 @@ def test_supports_that_contradict_each_other_are_settled_like_those_that_contrad
     ]
     settled = {"eight": EIGHT[:4], "nine": NINE[:4]} if first else {"nine": [EIGHT[0], *NINE[:4]], "eight": EIGHT[1:4]}
     same_answers(model, fitted("proto-gcn").learn(settled))
+
+
+def test_a_support_that_agrees_with_the_model_confirms_it_beside_one_that_does_not(model: GraphClassifier) -> None:
+    """In either order; what contradicts the label is kept out, or would replace it and be replaced again."""
+    model.learn({"eight": EIGHT[:3]}, by="zoe")
+    for on_conflict in ("keep", "replace"):
+        for pair in (("nine", "ann"), ("eight", "bob")), (("eight", "bob"), ("nine", "ann")):
+            taught = copy_of(model).learn_listed([support(EIGHT[0], *each) for each in pair], on_conflict=on_conflict)
+            if on_conflict == "replace" and pair[1][0] == "nine":
+                assert [row[1:4] for row in rows(taught, EIGHT[0])] == [("nine", "support", "ann")]
+                continue
+            assert [row[1:4] for row in rows(taught, EIGHT[0])] == [
+                ("eight", "support", "zoe"),
+                ("eight", "support", "bob"),
+            ]
+            same_answers(taught, model)

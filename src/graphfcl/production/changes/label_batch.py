@@ -166,28 +166,30 @@ def make_batch(
         raise InputError(f"a conflict is settled by {', '.join(ON_CONFLICT)}, not by {on_conflict!r}: choose one.")
     if not supports:
         raise InputError("there is nothing to learn: give at least one node and its class.")
-    by_node, wrong, conflicts = _by_node(supports, graph, labels, on_conflict)
+    by_node, wrong = _by_node(supports, graph, labels)
     column_of = dict(zip(labels.nodes.tolist(), labels.columns.tolist(), strict=True))
     accepted = set(labels.nodes[labels.accepted()].tolist())
-    learned, confirmed, replaced, unchanged = [], [], [], []
-    for each in by_node:
-        label = labels.names[column_of[each.number]] if each.number in column_of else None
-        before = labels.statements.get(each.number, ())
-        people_before = {statement.by for statement in before} | {""}
-        further = tuple(statement for statement in each.statements if statement.by not in people_before)
-        if label is None or (label == each.name and each.number in accepted):
-            learned.append(each)
-        elif label != each.name:
-            replaced.append(each)
-            both = (labels.label(label), before, labels.label(each.name), each.statements)
-            conflicts.append(Conflict(each.node, *both, each.place))
-        elif further:
-            confirmed.append(replace(each, statements=further))
+    learned, confirmed, replaced, conflicts, unchanged = [], [], [], [], []
+    for given in by_node:
+        number, node = given[0].number, given[0].node
+        name = labels.names[column_of[number]] if number in column_of else None
+        known = None if name is None else NodeLabel(number, node, name, "", labels.statements.get(number, ()))
+        label, against = _settled(known, given, on_conflict, labels)
+        conflicts += against
+        if label is known:
+            continue
+        if known is None or (label.name == known.name and number in accepted):
+            learned.append(label)
+        elif label.name != known.name:
+            replaced.append(label)
         else:
-            unchanged.append(each)
+            people_before = {statement.by for statement in known.statements} | {""}
+            further = tuple(statement for statement in label.statements if statement.by not in people_before)
+            if further:
+                confirmed.append(replace(label, statements=further))
+            else:
+                unchanged.append(label)
     _refuse(wrong, conflicts if on_conflict == "refuse" else [])
-    if on_conflict == "keep":
-        replaced = []
     places: dict[str, str] = {}
     for each in (*learned, *replaced):
         places.setdefault(each.name, each.place)
@@ -199,13 +201,13 @@ def make_batch(
 
 
 def _by_node(
-    supports: Sequence[Support], graph: ModelGraph, labels: LabelStore, on_conflict: str
-) -> tuple[list[NodeLabel], list[str], list[Conflict]]:
-    """The label of each node, a sentence for each support that cannot be used, and the contradictions."""
+    supports: Sequence[Support], graph: ModelGraph, labels: LabelStore
+) -> tuple[list[list[NodeLabel]], list[str]]:
+    """The labels of each node, one for each class that it is given, and a sentence for each unusable support."""
     rows = graph.rows_of_ids([support.node for support in supports])
     name_of = labels.names_of([support.class_name for support in supports])
-    by_number: dict[int, NodeLabel] = {}
-    wrong, conflicts = [], []
+    by_number: dict[int, dict[str, NodeLabel]] = {}
+    wrong = []
     for support, row in zip(supports, rows.tolist(), strict=True):
         fault = _fault(support, row, labels)
         if fault:
@@ -213,14 +215,29 @@ def _by_node(
             continue
         number, node = int(graph.numbers_at([row])[0]), graph.ids_at([row]).tolist()[0]
         label = NodeLabel(number, node, name_of[support.class_name], support.place, (support.statement,))
-        other = by_number.setdefault(number, label)
-        if other.name == label.name:
-            by_number[number] = label if other is label else _with_statement(other, support.statement)
-        else:
-            both = (labels.label(other.name), other.statements, labels.label(label.name), label.statements)
-            conflicts.append(Conflict(node, *both, support.place, other.place))
-            by_number[number] = label if on_conflict == "replace" else other
-    return list(by_number.values()), wrong, conflicts
+        by_name = by_number.setdefault(number, {})
+        same = by_name.get(label.name)
+        by_name[label.name] = label if same is None else _with_statement(same, support.statement)
+    return [list(by_name.values()) for by_name in by_number.values()], wrong
+
+
+def _settled(
+    known: NodeLabel | None, given: list[NodeLabel], on_conflict: str, labels: LabelStore
+) -> tuple[NodeLabel, list[Conflict]]:
+    """The label of a node after those that it is given, one after the other, and the conflicts on the way.
+
+    known: the label that it has; returned if it is kept and not among ``given``.
+    """
+    label, conflicts = known, []
+    for each in given:
+        if label is None or each.name == label.name:
+            label = each
+            continue
+        both = (labels.label(label.name), label.statements, labels.label(each.name), each.statements)
+        conflicts.append(Conflict(each.node, *both, each.place, label.place))
+        label = each if on_conflict == "replace" else label
+    assert label is not None, "no label is given"
+    return label, conflicts
 
 
 def _with_statement(label: NodeLabel, statement: Statement) -> NodeLabel:

@@ -22,7 +22,7 @@ from graphfcl.production.store.checks import Damaged, need, read_json, refuse_fi
 from graphfcl.production.store.compression import LARGEST, packed, unpacked
 from graphfcl.runtime.files import canonical_json, make_folder
 
-FORMAT = 3
+FORMAT = 4
 TABLES = {
     "document": "CREATE TABLE document (kind TEXT NOT NULL, number INTEGER NOT NULL, content BLOB NOT NULL, "
     "sha256 BLOB NOT NULL, PRIMARY KEY (kind, number))",
