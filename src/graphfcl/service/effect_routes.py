@@ -2,9 +2,9 @@
 
 import threading
 from collections import OrderedDict
-from typing import Annotated, Any
+from typing import Any
 
-from fastapi import APIRouter, Query, Response
+from fastapi import APIRouter, Response
 
 from graphfcl.client.answers import ClassName, Effect, MovedNodes
 from graphfcl.errors import InputError
@@ -12,7 +12,7 @@ from graphfcl.production.model.recalls import Recall
 from graphfcl.service.background import Computed
 from graphfcl.service.changes import as_sent
 from graphfcl.service.effects import LISTED, Move, VersionEffect, compute_effect
-from graphfcl.service.paging import cursor_at, page_start
+from graphfcl.service.paging import Cursor, Limit, cursor_at, page_start
 from graphfcl.service.problems import Problem
 from graphfcl.service.service import Service, answered, refuse_many
 
@@ -90,8 +90,8 @@ def effect_routes(service: Service) -> APIRouter:
     def list_moved_nodes(
         version: int,
         number: int,
-        limit: Annotated[int, Query(ge=1)] = 50,
-        cursor: str | None = None,
+        limit: Limit = 50,
+        cursor: Cursor = None,
     ) -> Response:
         """The nodes of one move of an effect, which is ready."""
         refuse_many(limit, service.limits.ids, "nodes")

@@ -4,11 +4,11 @@ A task has ``data`` (the id of the node and a text to show), ``predictions`` and
 of the tag ``class`` in the labelling configuration.
 """
 
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 from xml.sax.saxutils import quoteattr
 
 import numpy as np
-from fastapi import APIRouter, Query, Response
+from fastapi import APIRouter, Response
 from pydantic import BaseModel, Field, StrictStr
 
 import graphfcl.client.answers as answers
@@ -17,7 +17,7 @@ from graphfcl.errors import quoted
 from graphfcl.production.labels.label_store import Statement
 from graphfcl.service.cards import features_of
 from graphfcl.service.listed_labels import label_cards
-from graphfcl.service.paging import lost_cursor, make_cursor, read_cursor
+from graphfcl.service.paging import Cursor, Limit, lost_cursor, make_cursor, read_cursor
 from graphfcl.service.problems import Problem
 from graphfcl.service.service import Service, answered, refuse_many
 from graphfcl.service.snapshots import Snapshot
@@ -34,9 +34,7 @@ def label_studio_routes(service: Service) -> APIRouter:
     routes = APIRouter(prefix="/v1/export", tags=["ask"])
 
     @routes.get("/label-studio", response_model=answers.LabelStudioTasks)
-    def export_label_studio(
-        nodes: Which = "unlabelled", limit: Annotated[int, Query(ge=1)] = 100, cursor: str | None = None
-    ) -> Response:
+    def export_label_studio(nodes: Which = "unlabelled", limit: Limit = 100, cursor: Cursor = None) -> Response:
         """Nodes as tasks of Label Studio, with predictions, and the labels as annotations."""
         refuse_many(limit, service.limits.nodes, "nodes")
         snapshot = service.writer.current

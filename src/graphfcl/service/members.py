@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 import numpy as np
-from fastapi import APIRouter, Query, Response
+from fastapi import APIRouter, Response
 from pydantic import Field, StrictInt
 
 from graphfcl.active.contract import likeliest_classes
@@ -15,7 +15,7 @@ from graphfcl.production.answers.expected_errors import expected_errors
 from graphfcl.production.labels.history import now
 from graphfcl.service.bodies import Body, By, Finite, Id
 from graphfcl.service.listed_labels import class_place
-from graphfcl.service.paging import cursor_at, page_start
+from graphfcl.service.paging import Cursor, Limit, cursor_at, page_start
 from graphfcl.service.problems import Problem
 from graphfcl.service.service import Service, answered, refuse_many, require_rows, sent_text
 from graphfcl.service.snapshots import Snapshot
@@ -71,7 +71,7 @@ def member_routes(service: Service) -> APIRouter:
     routes = APIRouter(prefix="/v1/classes", tags=["ask"])
 
     @routes.get("/{name}/members", response_model=Members)
-    def list_members(name: str, limit: Annotated[int, Query(ge=1)] = 50, cursor: str | None = None) -> Response:
+    def list_members(name: str, limit: Limit = 50, cursor: Cursor = None) -> Response:
         """Nodes without a label that are predicted as a class, the most doubtful first.
 
         ``choices``: for some thresholds of the probability, how many members reach it, and the number of errors that is

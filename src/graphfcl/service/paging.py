@@ -2,11 +2,16 @@
 
 import base64
 import json
-from typing import Any
+from typing import Annotated, Any
+
+from fastapi import Query
 
 from graphfcl.service.problems import Problem
 
 LONGEST = 4_000  # characters of a cursor
+
+Limit = Annotated[int, Query(ge=1)]
+Cursor = Annotated[str | None, Query(description="``next_cursor`` of the page before; the first page without it.")]
 
 
 def make_cursor(*values: str | int) -> str:

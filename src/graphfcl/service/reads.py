@@ -13,7 +13,7 @@ from graphfcl.graph.ids import CLASS_NAME
 from graphfcl.service.background import Question
 from graphfcl.service.bodies import Batch, Ids
 from graphfcl.service.listed_labels import label_page
-from graphfcl.service.paging import cursor_at, lost_cursor, make_cursor, page_start, read_cursor
+from graphfcl.service.paging import Cursor, Limit, cursor_at, lost_cursor, make_cursor, page_start, read_cursor
 from graphfcl.service.problems import Problem
 from graphfcl.service.queue import queue_cards, queue_order, queued_rows, simple_order
 from graphfcl.service.service import (
@@ -28,8 +28,6 @@ from graphfcl.service.service import (
 )
 from graphfcl.service.snapshots import Snapshot
 
-Limit = Annotated[int, Query(ge=1)]
-Cursor = Annotated[str | None, Query(description="``next_cursor`` of the page before; the first page without it.")]
 LISTED = 20
 
 

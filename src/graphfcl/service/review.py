@@ -1,8 +1,8 @@
 """Routes to review labels: list labels that need a second look, and mark labels as reviewed."""
 
-from typing import Annotated, Any
+from typing import Any
 
-from fastapi import APIRouter, Query, Response
+from fastapi import APIRouter, Response
 from pydantic import Field
 
 from graphfcl.client.answers import Changed, LabelIssues
@@ -12,7 +12,7 @@ from graphfcl.production.labels.label_store import REVIEWED
 from graphfcl.service.bodies import Body, By, Id
 from graphfcl.service.disputes import Disputes, VoteLog
 from graphfcl.service.listed_labels import label_cards
-from graphfcl.service.paging import cursor_at, page_start
+from graphfcl.service.paging import Cursor, Limit, cursor_at, page_start
 from graphfcl.service.service import Service, answered, refuse_many, require_rows
 from graphfcl.service.snapshots import Snapshot
 from graphfcl.service.writes import Change
@@ -33,7 +33,7 @@ def review_routes(service: Service) -> APIRouter:
     disputes, votes = Disputes(), VoteLog(service.writer.versions)
 
     @routes.get("/label-issues", response_model=LabelIssues)
-    def list_label_issues(limit: Annotated[int, Query(ge=1)] = 50, cursor: str | None = None) -> Response:
+    def list_label_issues(limit: Limit = 50, cursor: Cursor = None) -> Response:
         """Labels on which people disagree, then labels that the model disputes, the most probably wrong first.
 
         Disputes take as long as a few fits to compute, so they are computed in the background, only on request. Until

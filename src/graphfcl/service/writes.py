@@ -1,6 +1,5 @@
 """Routes that change the model. Each writes one version of the folder, or nothing."""
 
-import datetime
 import hashlib
 from collections.abc import Callable, Sequence
 from typing import Annotated
@@ -13,6 +12,7 @@ from graphfcl.client.answers import Changed
 from graphfcl.errors import quoted
 from graphfcl.graph.ids import normal
 from graphfcl.production import GraphClassifier
+from graphfcl.production.labels.history import now
 from graphfcl.production.labels.label_store import Statement, Support
 from graphfcl.service.changes import gone_classes
 from graphfcl.service.label_studio import TasksToLearn, read_tasks
@@ -110,11 +110,6 @@ def _label_routes(routes: APIRouter, service: Service) -> None:
 def statement_of(by: str, label: bodies.Label, place: str) -> Statement:
     """Who gives a label now, why the node was suggested, and the note."""
     return Statement.of(by, now(), {"reason": label.reason, "note": label.note}, place)
-
-
-def now() -> str:
-    """The time in UTC, to the second."""
-    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
 
 
 async def _learn_all(
