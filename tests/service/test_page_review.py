@@ -6,7 +6,7 @@ from tests.production.models import members
 from tests.service.pages import Page
 
 pytest.importorskip("fastapi")
-ENTER, RIGHT = "\ue007", "\ue014"
+ENTER, RIGHT, BACKSPACE = "\ue007", "\ue014", "\ue003"
 
 
 def label_of(page: Page, node: str) -> str | None:
@@ -83,10 +83,22 @@ def test_the_queue_mixes_in_second_looks(page: Page) -> None:
     assert any("class-02" in text for text in shown)
     page.click(".class-key[aria-pressed=true]")
     page.says(f"{kept} stays class-02")
+    page.press(BACKSPACE)
+    page.says(f"The label of {kept} was kept")
+    assert question(page) == kept
+    assert label_of(page, kept) == "class-02", "no other label was taken back"
+    page.press(" ")
+    page.wait(lambda: page.text("#card-name") != kept, "it goes on")
     changed = go_on_to_second_look(page)
     assert changed in set(nodes) - {kept}
     page.click(".class-key", "class-01")
     page.wait(lambda: label_of(page, changed) == "class-01", "it is changed")
+    page.press(BACKSPACE)
+    page.wait(lambda: label_of(page, changed) == "class-02", "it is taken back")
+    page.wait(lambda: page.text("#queue-reason strong") == "Second look.", "the second look is there again")
+    assert question(page) == changed
+    page.click(".class-key", "class-01")
+    page.wait(lambda: label_of(page, changed) == "class-01", "it is changed again")
     (statement,) = page.served.ask("GET", f"/v1/nodes/{changed}")["statements"]
     assert statement["kept"]["reason"] == "review"
     skipped = go_on_to_second_look(page)
@@ -98,3 +110,26 @@ def test_the_queue_mixes_in_second_looks(page: Page) -> None:
     for _ in range(8):
         assert question(page) not in nodes
         page.press(" ")
+
+
+def test_without_unlabelled_nodes_the_queue_asks_for_second_looks(page: Page) -> None:
+    nodes = {name: [str(node) for node in members(name)] for name in ("class-08", "class-09")}
+    disputed = nodes["class-08"][:2]
+    wrong = {"labels": [{"id": node, "class": "class-02"} for node in disputed], "by": "bob"}
+    page.served.ask("POST", "/v1/labels", wrong)
+    labels = [{"id": node, "class": name} for name, listed in nodes.items() for node in listed]
+    page.served.ask("POST", "/v1/labels", {"labels": labels, "by": "ann", "on_conflict": "replace"})
+    assert page.served.ask("GET", "/v1/queue")["unlabelled"] == 0
+    page.open(1440)
+    for node in disputed:
+        page.wait(lambda node=node: page.text("#card-name") == node, "a disputed label is shown")
+        page.wait(lambda: page.text("#queue-reason strong") == "Second look.", "and why")
+        page.click(".class-key[aria-pressed=true]")
+        page.says(f"{node} stays class-08")
+
+    def ended() -> bool:
+        if page.text("#queue-reason strong") == "Second look.":  # the model may dispute further labels
+            page.press(" ")
+        return page.text("#queue-reason") == "Every node has a label."
+
+    page.wait(ended, "that was all")

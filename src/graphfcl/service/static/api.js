@@ -3,6 +3,7 @@
 import { token } from "./token.js";
 
 const TRIES = 3;
+const AT_ONCE = 100; // entries of a list in one request
 const NO_ANSWER = "The service does not answer. Check that it is running, then try again.";
 const CLASS_FIELDS = ["name", "label", "predicted", "class", "guess", "before", "after"];
 
@@ -52,6 +53,19 @@ export async function readPage(address, cursor) {
     if (error instanceof ServiceError && error.status === 422) return null;
     throw error;
   }
+}
+
+/** A list with its first `count` entries, read page by page. address: without `limit`. key: the field of the entries. */
+export async function readEntries(address, key, count) {
+  const size = `${address}?limit=${Math.min(count, AT_ONCE)}`;
+  const list = await read(size);
+  while (list[key].length < count && list.next_cursor !== null) {
+    const page = await readPage(size, list.next_cursor);
+    if (page === null) return readEntries(address, key, count);
+    list[key].push(...page[key]);
+    list.next_cursor = page.next_cursor;
+  }
+  return list;
 }
 
 /** A file of the service as a blob. */

@@ -19,7 +19,7 @@ import { startRoving } from "./roving.js";
 import { startMap } from "./map.js";
 import { showPicture, startPicture } from "./picture.js";
 import { writeNote } from "./notes.js";
-import { backToQueue, confirmLabel, goOn, namesInQuestion, putBack, reasonAsked, skip, startQueue } from "./queue.js";
+import { backToQueue, confirmLabel, goOn, namesInQuestion, putBack, reasonAsked, returnToKept, skip, startQueue } from "./queue.js";
 import { startSearch } from "./search.js";
 import { emit, on, loadedCard, state } from "./state.js";
 import { caution, say, showModel, tellError } from "./status.js";
@@ -100,7 +100,8 @@ function connect() {
   });
   byId("token-button").addEventListener("click", () => askToken(null));
   byId("keys-button").addEventListener("click", openKeys);
-  byId("undo-button").addEventListener("click", undoLast);
+  const undo = () => returnToKept() || undoLast();
+  byId("undo-button").addEventListener("click", undo);
   startKeys({
     digit: answerByKey,
     n: newClass,
@@ -109,7 +110,7 @@ function connect() {
     g: backToQueue,
     m: writeNote,
     skip,
-    undo: undoLast,
+    undo,
     search: () => byId("search").select(),
   });
   addEventListener("popstate", (event) => event.state?.id && show(event.state.id, { remember: false }));

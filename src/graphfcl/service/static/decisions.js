@@ -6,7 +6,7 @@ import { chooseClass } from "./class_choice.js";
 import { decisionRow } from "./decision_row.js";
 import { asSent, newDecision, noteConflict, relabelled, replacing, summary, unlearned } from "./decision_states.js";
 import { byId, element, fill } from "./dom.js";
-import { classNames, on } from "./state.js";
+import { classNames, emit, on } from "./state.js";
 import { caution, say, showWork, tellError } from "./status.js";
 import { signed } from "./person.js";
 import { signature } from "./signature.js";
@@ -46,6 +46,7 @@ function decide(label) {
   const made = newDecision(label, count, decided.has(label.id));
   if (unsent?.again) Object.assign(made, { before: unsent.before, again: true });
   decisions.push(made);
+  emit("decision");
   decided.add(label.id);
 }
 

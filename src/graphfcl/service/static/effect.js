@@ -107,16 +107,21 @@ async function listNodes(version, move, place) {
   const more = button("Show more", () => add(), { class: "quiet" });
   fill(place, list, more);
   let cursor = null;
+  let reading = false;
   async function add() {
+    if (reading) return;
+    reading = true;
     try {
       const page = await readPage(`${path("versions", version, "moves", move.number)}?limit=${PAGE}`, cursor);
-      if (page === null) return;
+      if (page === null) throw new ServiceError(422, "The list has changed. Open it again.");
       list.append(...page.ids.map((id) => element("li", {}, nodeButton(id, show))));
       cursor = page.next_cursor;
       more.hidden = cursor === null;
     } catch (error) {
       if (!(error instanceof ServiceError)) throw error;
       place.append(sentence(asSentence(error.message)));
+    } finally {
+      reading = false;
     }
   }
   await add();

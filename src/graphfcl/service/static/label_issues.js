@@ -1,25 +1,16 @@
 /** Labels that need a second look: people disagree on them, or the model disputes them. */
 
-import { path, read, readPage } from "./api.js";
+import { path, readEntries } from "./api.js";
 import { change } from "./changes.js";
 import { percent } from "./dom.js";
 import { signed } from "./person.js";
 import { timeText } from "./statements.js";
 
-const AT_ONCE = 150; // largest page that the service sends
-
 export const SETTLED = "review"; // a label with this reason ends a disagreement
 
-/** The first `count` labels. */
-export async function readIssues(count) {
-  const answer = await read(`/v1/label-issues?limit=${Math.min(count, AT_ONCE)}`);
-  let last = answer;
-  while (answer.issues.length < count && last.next_cursor !== null) {
-    last = await readPage(`/v1/label-issues?limit=${Math.min(AT_ONCE, count - answer.issues.length)}`, last.next_cursor);
-    if (last === null) return readIssues(count);
-    answer.issues.push(...last.issues);
-  }
-  return answer;
+/** The first `count` of them. */
+export function readIssues(count) {
+  return readEntries("/v1/label-issues", "issues", count);
 }
 
 export function issueText({ class: label, disagreement, dispute }) {
@@ -37,8 +28,8 @@ export function otherNames({ class: label, disagreement, dispute }) {
   return [...new Set(named)].filter((each) => each !== label);
 }
 
-/** Marks a label as reviewed. */
+/** Marks a label as reviewed; resolves to null if the change was refused. */
 export async function keepLabel({ id, class: label }) {
   const body = { ids: [id], by: await signed() };
-  await change("POST", path("labels", "review"), body, () => `${id} stays ${label}, and is not listed again.`);
+  return change("POST", path("labels", "review"), body, () => `${id} stays ${label}, and is not listed again.`);
 }

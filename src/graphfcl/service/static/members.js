@@ -8,6 +8,7 @@ import { asSentence, button, byId, counted, element, fill, nodeButton, percent, 
 import { labelRow } from "./label_rows.js";
 import { signed } from "./person.js";
 import { classNames, on } from "./state.js";
+import { tellError } from "./status.js";
 import { currentView, onView, openView } from "./views.js";
 
 const PAGE = 25;
@@ -66,15 +67,20 @@ async function load() {
 }
 
 async function more(list, address, key) {
+  latest += 1;
   const mine = latest;
-  const page = await readPage(address, list.next_cursor);
-  if (mine !== latest) return;
-  if (page === null) {
-    await load();
-    return;
+  try {
+    const page = await readPage(address, list.next_cursor);
+    if (mine !== latest) return;
+    if (page === null) {
+      await load();
+      return;
+    }
+    Object.assign(list, page, { [key]: [...list[key], ...page[key]] });
+    draw();
+  } catch (error) {
+    tellError(error);
   }
-  Object.assign(list, page, { [key]: [...list[key], ...page[key]] });
-  draw();
 }
 
 function moreMembers() {
@@ -114,7 +120,7 @@ function memberContent() {
     acceptForm(),
     takeBackButton(),
     element("ul", { class: "rows", id: "members", "aria-label": `Nodes predicted as ${name}` }, listed.map(memberRow)),
-    listed.length < total && button("Show more", moreMembers, { class: "quiet", id: "members-more" }),
+    members.next_cursor !== null && button("Show more", moreMembers, { class: "quiet", id: "members-more" }),
   ];
 }
 

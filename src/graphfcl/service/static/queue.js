@@ -8,7 +8,7 @@ import { issueText, keepLabel, otherNames, SETTLED } from "./label_issues.js";
 import { readQueue } from "./queue_source.js";
 import { prepare } from "./ready.js";
 import { reasonOf } from "./reason.js";
-import { loadSecondLooks, nextSecondLook } from "./second_looks.js";
+import { forgetKept, issueOf, loadSecondLooks, nextSecondLooks, noteAsked, noteKept } from "./second_looks.js";
 import { on, loadedCard, state } from "./state.js";
 import { say } from "./status.js";
 
@@ -20,13 +20,14 @@ const WAIT = 10_000; // milliseconds until nodes that others had leased are requ
 const AHEAD = 4; // upcoming nodes that are listed
 const PATIENCE = [700, 1000, 1500, 2000, 3000]; // milliseconds between requests while the order is computed
 
-// {id, classes, unknown}; the first is the current one. returned: its label was undone; issue: its label needs a second
+// {id, classes, unknown}; the first is the current one. returned: its label was undone; look: its label needs a second
 // look. Entries with one of these have no classes.
 let waiting = [];
 const skipped = new Set(); // ids
 let taken = new Set(); // ids that someone else is labelling
 let unlabelled = null; // how many nodes have no label
 let left = { skipped: 0, pending: 0, taken: 0 }; // of these, when the end of the queue was read
+let kept = null; // id of the label that was kept in a second look, if that was the last answer
 let stoppedAt = null; // the node that was shown when the queue became empty: the next node is shown when it arrives
 let show = () => undefined;
 let trouble = "";
@@ -41,17 +42,20 @@ export function startQueue(showNode) {
   });
   on("version", ({ forget } = {}) => {
     if (forget) skipped.clear();
+    loadSecondLooks(takeLooks);
     loadQueue();
   });
+  on("decision", () => (kept = null));
   byId("queue-skipped").addEventListener("click", showSkipped);
   setInterval(() => {
     if (taken.size > 0 && waiting.length === 0 && !document.hidden) askAgain();
   }, WAIT);
+  loadSecondLooks(takeLooks);
   return loadQueue();
 }
 
 function mayHaveLabel(turn) {
-  return turn.returned || turn.issue;
+  return turn.returned || (turn.look && issueOf(turn.id) !== null);
 }
 
 /** Whether the node that is shown has a label. */
@@ -69,7 +73,6 @@ async function loadQueue() {
   if (reading) return;
   reading = true;
   trouble = "";
-  loadSecondLooks().then(lookAtEnd);
   try {
     for (let tried = 0; again; tried += 1) {
       again = false;
@@ -93,16 +96,16 @@ async function loadQueue() {
 async function take({ nodes, refused, unlabelled: count }) {
   const [turn] = waiting;
   const stays = turn !== undefined && turn.id === state.wanted && (mayHaveLabel(turn) || !isLabelled());
-  const others = nodes.filter((each) => isWanted(each.id) && (!stays || each.id !== turn.id));
-  const looks = waiting.filter((each) => each.issue && each.id !== state.wanted && isWanted(each.id));
-  waiting = [...(stays ? [turn] : []), ...looks, ...others];
-  if (waiting.length === 0) mixIn();
+  const looks = waiting.filter((each) => each.look && each.id !== state.wanted && isWanted(each.id));
+  const first = [...(stays ? [turn] : []), ...looks];
+  waiting = [...first, ...nodes.filter((each) => isWanted(each.id) && !first.some((other) => other.id === each.id))];
   unlabelled = count;
   const skips = refused.filter((id) => skipped.has(id)).length;
   const leased = refused.filter((id) => taken.has(id)).length;
   left = { skipped: skips, taken: leased, pending: refused.length - skips - leased };
   await lease();
-  if (stoppedAt === state.wanted && waiting.length > 0) showFirst();
+  if (waiting.length === 0) await offerLooks();
+  else if (stoppedAt === state.wanted) showFirst();
 }
 
 /** Leases the next nodes. Those that someone else has leased leave the queue until they are free again. */
@@ -134,47 +137,78 @@ export function goOn() {
   const shown = state.wanted;
   if (shown !== null) {
     if (!isLabelled() && pendingLabel(shown) === null) skipped.add(shown);
+    noteAsked(shown);
     waiting = waiting.filter((each) => each.id !== shown);
   }
-  mixIn();
-  if (waiting.length > 0) showFirst();
-  else stoppedAt = shown;
+  if (waiting.length > 0) {
+    // A second look that is due comes after the next node, which is already loaded.
+    for (const id of nextSecondLooks(1, isFreeLook, false)) waiting.splice(1, 0, { id, look: true });
+    showFirst();
+  } else {
+    stoppedAt = shown;
+    offerLooks();
+  }
   if (waiting.length < FEW) loadQueue();
   else lease().then(draw);
   draw();
 }
 
-/** Inserts a second look, if one is due, after the next node, which is already loaded. */
-function mixIn() {
-  const isFree = (id) => isWanted(id) && id !== state.wanted;
-  const issue = nextSecondLook(isFree, waiting.length === 0);
-  if (issue !== null) waiting.splice(1, 0, { id: issue.id, issue });
+function isFreeLook(id) {
+  return isWanted(id) && id !== state.wanted && !waiting.some((each) => each.id === id);
 }
 
-/** At the end of the queue, goes on with a second look. */
-function lookAtEnd() {
-  if (!isAtEnd()) return;
-  mixIn();
-  if (waiting.length > 0 && stoppedAt === state.wanted) showFirst();
+/** At the end of the queue, goes on with second looks. They are leased first: others may be offered the same ones. */
+async function offerLooks() {
+  while (waiting.length === 0 && stoppedAt === state.wanted) {
+    const ids = nextSecondLooks(LEASED, isFreeLook, true);
+    if (ids.length === 0) break;
+    waiting = ids.map((id) => ({ id, look: true }));
+    await lease();
+    if (waiting.length > 0 && stoppedAt === state.wanted) showFirst();
+  }
   draw();
 }
 
-/** The second look at the current node, or null; null also if its label has changed since. */
-function issueInTurn(id) {
-  const issue = waiting[0]?.id === id && loadedCard() !== null ? waiting[0].issue : undefined;
-  return issue !== undefined && issue.class === state.card.label ? issue : null;
+/** Labels that need a second look were read: those that do not any more leave the queue. */
+function takeLooks() {
+  waiting = waiting.filter((each) => !each.look || each.id === state.wanted || issueOf(each.id) !== null);
+  if (isAtEnd()) offerLooks();
+  else draw();
 }
 
-/** The user gave the current node the class that it has already. */
-export function confirmLabel(id, name) {
-  const issue = issueInTurn(id);
-  if (issue === null) say(`${id} is labelled ${name} already.`);
-  else keepLabel(issue);
+/** Why the label of the node that is shown needs a second look, or null; null also if the label has changed since. */
+function secondLook(id) {
+  if (loadedCard()?.id !== id || pendingLabel(id) !== null) return null;
+  const issue = issueOf(id, waiting.some((each) => each.id === id && each.returned));
+  return issue?.class === state.card.label ? issue : null;
+}
+
+/** The user gave the node that is shown the class that it has already. */
+export async function confirmLabel(id, name) {
+  const issue = secondLook(id);
+  if (issue === null) {
+    say(`${id} is labelled ${name} already.`);
+    return;
+  }
+  kept = id;
+  noteKept(id);
+  if ((await keepLabel(issue)) !== null) return;
+  forgetKept(id);
+  loadSecondLooks(takeLooks);
+}
+
+/** If the last answer kept a label, shows its node again: that answer changed nothing that could be undone. */
+export function returnToKept() {
+  if (kept === null) return false;
+  say(`The label of ${kept} was kept: choose another class to change it.`);
+  putBack(kept);
+  kept = null;
+  return true;
 }
 
 /** The classes in question in the second look at a node. */
 export function namesInQuestion(id) {
-  const issue = issueInTurn(id);
+  const issue = secondLook(id);
   return issue === null ? [] : [issue.class, ...otherNames(issue)];
 }
 
@@ -209,14 +243,14 @@ export function putBack(id) {
 
 /** Why a node was suggested, in a word or two; "" if it is not the current node of the queue. */
 export function reasonAsked(id) {
-  if (issueInTurn(id) !== null) return SETTLED;
+  if (secondLook(id) !== null) return SETTLED;
   return waiting[0]?.id === id && loadedCard() !== null ? reasonOf(state.card).title : "";
 }
 
 function reasonLine(turn) {
-  const issue = issueInTurn(turn.id);
+  const issue = secondLook(turn.id);
   const { title, words } = issue === null ? reasonOf(state.card) : { title: LOOK, words: issueText(issue) };
-  return element("p", { class: "why" }, turn.returned && "You took its label back. ", element("strong", {}, `${title}. `), words);
+  return element("p", { class: "why" }, turn.returned && issue === null && "You took its label back. ", element("strong", {}, `${title}. `), words);
 }
 
 function ending() {
@@ -246,7 +280,7 @@ function draw() {
   fill(
     byId("queue-next"),
     later.slice(0, AHEAD).map((each) => {
-      const hint = each.issue ? LOOK : each.returned ? "Label taken back" : reasonOf(each).title;
+      const hint = each.look ? LOOK : each.returned ? "Label taken back" : reasonOf(each).title;
       return element("li", {}, nodeButton(each.id, show), element("span", { class: "hint" }, hint));
     }),
   );

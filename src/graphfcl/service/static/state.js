@@ -14,7 +14,7 @@ export function loadedCard() {
 
 const listeners = new Map();
 
-/** Events: "card" (another node is shown, or its card was reloaded), "classes", "version". */
+/** Events: "card" (another node is shown, or its card was reloaded), "classes", "version", "decision" (a node was given a class on this page). */
 export function on(event, listener) {
   listeners.set(event, [...(listeners.get(event) ?? []), listener]);
 }

@@ -1,6 +1,6 @@
 /** The versions of the model, the newest first; going back makes a new version, so nothing is lost. */
 
-import { othersChanges, path, read, readFile } from "./api.js";
+import { othersChanges, path, readEntries, readFile } from "./api.js";
 import { change } from "./changes.js";
 import { confirmed } from "./dialogs.js";
 import { openEffect } from "./effect.js";
@@ -8,16 +8,17 @@ import { asSentence, button, byId, element, fill } from "./dom.js";
 import { emit } from "./state.js";
 import { say, tellError } from "./status.js";
 
-const SHOWN = 8;
-let all = false;
+const FIRST = 8;
+const MORE = 50;
+let shown = FIRST;
 
 export function startVersions() {
   for (const name of ["labels", "history"]) {
     byId(`export-${name}`).addEventListener("click", () => download(name).catch(tellError));
   }
-  byId("versions-all").addEventListener("click", () => {
-    all = true;
-    loadVersions();
+  byId("versions-more").addEventListener("click", () => {
+    shown += MORE;
+    loadVersions().catch(tellError);
   });
 }
 
@@ -30,12 +31,9 @@ async function download(name) {
 }
 
 export async function loadVersions() {
-  const { versions } = await read("/v1/versions");
-  const ordered = [...versions].sort((one, other) => other.version - one.version);
-  const shown = all ? ordered : ordered.slice(0, SHOWN);
-  fill(byId("versions"), shown.map((each) => row(each, each === ordered[0])));
-  byId("versions-all").hidden = shown.length === ordered.length;
-  byId("versions-all").textContent = `Show all ${ordered.length}`;
+  const { versions, next_cursor: next } = await readEntries("/v1/versions", "versions", shown);
+  fill(byId("versions"), versions.map((each, place) => row(each, place === 0)));
+  byId("versions-more").hidden = next === null;
 }
 
 function row(entry, newest) {
