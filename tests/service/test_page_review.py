@@ -59,13 +59,13 @@ def question(page: Page) -> str:
 
 def go_on_to_second_look(page: Page) -> str:
     """Skip nodes until a label is to be looked at again."""
-    for _ in range(8):
+    for _ in range(20):
         node = question(page)
         if page.text("#queue-reason strong") == "Second look.":
             return node
         page.press(" ")
         page.wait(lambda before=node: page.text("#card-name") != before, "it goes on")
-    raise AssertionError("no second look among eight questions")
+    raise AssertionError("no second look among twenty questions")
 
 
 def test_the_queue_mixes_in_second_looks(page: Page) -> None:
