@@ -12,7 +12,6 @@ from functools import cached_property
 from typing import Any
 
 from graphfcl.errors import InputError, counted, quoted
-from graphfcl.production.labels.label_store import Statement, people
 
 PLAIN = {
     "rename": "rename {from} to {to}",
@@ -246,6 +245,8 @@ def _repeated_and_conflicts(entry: Entry) -> list[str]:
 
 
 def _by(name: str | int, statements: list[dict[str, Any]]) -> str:
+    from graphfcl.production.labels.label_store import Statement, people  # imports numpy: commands start without it
+
     who = people(tuple(Statement.from_json(each) for each in statements))
     return f"{name} (by {who})" if who else str(name)
 
