@@ -7,6 +7,8 @@ import { HALO, makeStamps, packed, press, stampOf } from "./map_stamps.js";
 const EDGE = 18; // pixels around the whole map
 const REACH = 14; // largest distance in pixels from the pointer to the node under it
 const DEEPEST = 400; // largest zoom, relative to the whole map
+const BUDGET = 16; // milliseconds of a frame until the nodes that are left wait for the next one
+const CHUNK = 500; // nodes that are drawn between two looks at the clock
 
 let points = null; // {x, y, marks, flags}: columns of the nodes that are drawn
 let order = new Uint32Array(0); // the nodes by mark: those of a later one are drawn above the others
@@ -20,6 +22,7 @@ let ground = 0; // the pixel of an empty place
 let image = null;
 let lasso = null; // corners of the lasso in pixels while it is being drawn
 let waiting = false;
+let drawn = 0; // how many of the halos and nodes of this picture are drawn
 
 export function startCanvas() {
   new ResizeObserver(fit).observe(byId("map"));
@@ -115,7 +118,13 @@ function fit() {
 
 // Drawing
 
+/** Draws everything again in the next frame. */
 function draw() {
+  drawn = 0;
+  drawSoon();
+}
+
+function drawSoon() {
   if (waiting) return;
   waiting = true;
   requestAnimationFrame(() => {
@@ -131,6 +140,7 @@ function redrawMarks() {
 
 function drawNow() {
   if (points === null || view === null) return;
+  const end = performance.now() + BUDGET;
   const canvas = byId("map");
   const { width } = size();
   if (width === 0) return;
@@ -139,16 +149,17 @@ function drawNow() {
   prepareStamps(density);
   if (image?.width !== canvas.width || image.height !== canvas.height) image = context.createImageData(canvas.width, canvas.height);
   const pixels = new Uint32Array(image.data.buffer);
-  pixels.fill(ground);
-  pressAll(pixels, canvas.width, canvas.height, density);
+  if (drawn === 0) pixels.fill(ground);
+  pressNodes(pixels, canvas.width, canvas.height, density, end);
   context.putImageData(image, 0, 0);
   context.setTransform(density, 0, 0, density, 0, 0);
   drawRings(context);
   if (lasso !== null) drawLasso(context);
+  if (drawn < selected.length + order.length) drawSoon();
 }
 
-/** Draws the nodes that are completely on the canvas, above the halos of the selected ones. */
-function pressAll(pixels, width, height, density) {
+/** Goes on with the nodes that are completely on the canvas, above the halos of the selected ones, until `end`. */
+function pressNodes(pixels, width, height, density, end) {
   const { side, stamps } = marks;
   const { x, y, marks: kinds, flags } = points;
   const scale = view.scale * density;
@@ -158,15 +169,15 @@ function pressAll(pixels, width, height, density) {
     const down = Math.round(y[node] * scale + top);
     return across < 0 || down < 0 || across + side > width || down + side > height ? -1 : down * width + across;
   };
-  for (let node = 0; node < selected.length; node += 1) {
-    const corner = selected[node] ? cornerOf(node) : -1;
-    if (corner >= 0) press(pixels, stamps[HALO], corner);
-  }
-  for (let place = 0; place < order.length; place += 1) {
-    const node = order[place];
-    const corner = cornerOf(node);
-    if (corner >= 0) press(pixels, stamps[stampOf(kinds[node], flags[node] & LABELLED)], corner);
-  }
+  const count = selected.length + order.length;
+  do {
+    for (const stop = Math.min(count, drawn + CHUNK); drawn < stop; drawn += 1) {
+      const isHalo = drawn < selected.length;
+      const node = isHalo ? drawn : order[drawn - selected.length];
+      const corner = isHalo && !selected[node] ? -1 : cornerOf(node);
+      if (corner >= 0) press(pixels, stamps[isHalo ? HALO : stampOf(kinds[node], flags[node] & LABELLED)], corner);
+    }
+  } while (drawn < count && performance.now() < end);
 }
 
 /** Marks are larger if there is room: few nodes on a large canvas, or a zoomed map. */
