@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ import pytest
 from graphfcl import InputError
 from graphfcl.service.serving import Address, token_of
 from tests.cli.command import assert_one_sentence, graphfcl_inside
+from tests.production.models import fitted
 from tests.service.servers import Client
 
 
@@ -38,6 +40,23 @@ def test_serve_and_stop_in_the_middle_of_a_change(folder: Path, free: list[str])
         assert answers == [2], "the change in flight was finished and answered"
         assert process.stderr.read() == ""
     assert (folder / "cache.sqlite").exists()
+
+
+def test_it_stops_without_an_error_while_it_computes(tmp_path: Path) -> None:
+    """Disputed labels take fits, whose libraries cannot be interrupted."""
+    fitted("anchor").save(tmp_path / "model")
+    command = [sys.executable, "-m", "graphfcl", "serve", "--model", str(tmp_path / "model"), "--port", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        match = re.search(r":(\d+)/#token=(\S+)", process.stdout.readline())
+        assert match
+        client = Client(int(match.group(1)), process.pid, match.group(2))
+        assert client.get("/v1/label-issues").json["status"] == "computing"
+        time.sleep(0.3)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 0
+        assert process.stderr.read() == ""
 
 
 def test_what_it_refuses(folder: Path, tmp_path: Path) -> None:

@@ -1,10 +1,13 @@
 """Run a service as a process: token, socket, shutdown."""
 
+import atexit
 import os
 import secrets
 import socket
 import stat
 import sys
+import threading
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -148,4 +151,14 @@ def serve(
         timeout_graceful_shutdown=30,
         ws="none",
     )
-    uvicorn.Server(configuration).run(sockets=[listening])
+    with suppress(KeyboardInterrupt):  # Ctrl-C and SIGTERM
+        uvicorn.Server(configuration).run(sockets=[listening])
+    atexit.register(_end_computations)  # runs when threads that write have ended
+
+
+def _end_computations() -> None:
+    """End the process while a thread still computes: Python would abort if that thread is in a library."""
+    if any(thread.daemon and thread.name.startswith("graphfcl-") for thread in threading.enumerate()):
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(0)
