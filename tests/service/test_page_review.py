@@ -57,6 +57,14 @@ def question(page: Page) -> str:
     return page.text("#card-name")
 
 
+def goes_on(page: Page, node: str) -> None:
+    page.wait(lambda: page.text("#card-name") != node, "it goes on")
+
+
+def shows(page: Page, node: str) -> None:
+    page.wait(lambda: page.text("#card-name") == node, "it is shown")
+
+
 def go_on_to_second_look(page: Page) -> str:
     """Skip nodes until a label is to be looked at again."""
     for _ in range(20):
@@ -64,7 +72,7 @@ def go_on_to_second_look(page: Page) -> str:
         if page.text("#queue-reason strong") == "Second look.":
             return node
         page.press(" ")
-        page.wait(lambda before=node: page.text("#card-name") != before, "it goes on")
+        goes_on(page, node)
     raise AssertionError("no second look among twenty questions")
 
 
@@ -88,7 +96,7 @@ def test_the_queue_mixes_in_second_looks(page: Page) -> None:
     assert question(page) == kept
     assert label_of(page, kept) == "class-02", "no other label was taken back"
     page.press(" ")
-    page.wait(lambda: page.text("#card-name") != kept, "it goes on")
+    goes_on(page, kept)
     changed = go_on_to_second_look(page)
     assert changed in set(nodes) - {kept}
     page.click(".class-key", "class-01")
@@ -104,7 +112,7 @@ def test_the_queue_mixes_in_second_looks(page: Page) -> None:
     skipped = go_on_to_second_look(page)
     assert {kept, changed, skipped} == set(nodes)
     page.press(" ")
-    page.wait(lambda: page.text("#card-name") != skipped, "it goes on")
+    goes_on(page, skipped)
     issues = {each["id"] for each in page.served.ask("GET", "/v1/label-issues")["issues"]}
     assert issues & set(nodes) == {skipped}
     for _ in range(8):
@@ -122,7 +130,7 @@ def test_without_unlabelled_nodes_the_queue_asks_for_second_looks(page: Page) ->
     assert page.served.ask("GET", "/v1/queue")["unlabelled"] == 0
     page.open(1440)
     for node in disputed:
-        page.wait(lambda node=node: page.text("#card-name") == node, "a disputed label is shown")
+        shows(page, node)
         page.wait(lambda: page.text("#queue-reason strong") == "Second look.", "and why")
         page.click(".class-key[aria-pressed=true]")
         page.says(f"{node} stays class-08")

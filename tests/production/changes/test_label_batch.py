@@ -104,7 +104,7 @@ def test_a_conflict_names_both_people_and_both_classes(model: GraphClassifier) -
 @pytest.mark.parametrize("method", ["proto-gcn", "anchor", "finetune"])
 def test_a_conflict_is_settled_as_it_is_asked_for(method: str) -> None:
     model = fitted(method).learn({"eight": EIGHT[:5]}, by="ann")
-    ann, bob = ({"by": name, "when": "", "kept": {}} for name in ("ann", "bob"))
+    ann, bob = (Statement(name).as_json() for name in ("ann", "bob"))
     said = {"node": EIGHT[4], "label": "eight", "statements": [ann], "new_label": "nine", "new_statements": [bob]}
     kept = copy_of(model).learn({"nine": [EIGHT[4], *NINE[:4]]}, by="bob", on_conflict="keep")
     assert kept.history[-1]["conflicts"] == [said]
