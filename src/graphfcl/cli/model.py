@@ -8,8 +8,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 import graphfcl.cli.options as opts
 import graphfcl.graph.folder as graph_folders
 import graphfcl.methods as methods
@@ -196,10 +194,7 @@ def serve(
     if folder.exists():
         with redirect_stdout(sys.stderr):  # the first line of the output is the address
             compute_scores(folder.load())
-    try:
-        serve(options.model, address, token_file, device=opts.requested_device(device), use=options.folder_use())
-    except KeyboardInterrupt:
-        raise typer.Exit from None
+    serve(options.model, address, token_file, device=opts.requested_device(device), use=options.folder_use())
 
 
 def _refuse_nowhere(out: Path | None, what: str, *, as_json: bool) -> None:

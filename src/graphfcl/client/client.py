@@ -1,7 +1,7 @@
 """The typed client: a method for each operation of the service, with the same name."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, TypedDict, TypeVar, Unpack
 
 import graphfcl.client.answers as answers
 from graphfcl.client.answers import Changed, ClassName, Effect, LabelIssues, Members, MovedNodes
@@ -10,6 +10,16 @@ from graphfcl.client.transport import Transport, address
 Id = str | int
 Page = TypeVar("Page")
 NewClasses = bool | Sequence[ClassName]
+
+
+class Teaching(TypedDict, total=False):
+    """How labels are learned; what is left out has the default of the service."""
+
+    by: str  # who gave the labels
+    on_conflict: str  # a node has another label: "refuse" all, "keep" it or "replace" it
+    on_unknown: str  # a node is not in the graph: "refuse" all or "skip" its labels
+    again: bool  # a class may be called as one was that is gone
+    new_classes: NewClasses  # the only classes that may be new, or whether any may
 
 
 class Client:
@@ -135,52 +145,29 @@ class Client:
         self,
         supports: Mapping[ClassName, Sequence[Id]],
         *,
-        by: str = "",
         reason: str = "",
         note: str = "",
-        on_conflict: str = "refuse",
-        on_unknown: str = "refuse",
-        again: bool = False,
-        new_classes: NewClasses = True,
         if_version: int | None = None,
         key: str | None = None,
+        **how: Unpack[Teaching],
     ) -> Changed:
-        """Learn labels: ``{"class name": [node ids]}``. by, reason, note: kept with each of them.
+        """Learn labels: ``{"class name": [node ids]}``. reason, note: kept with each of them.
 
-        on_conflict: ``refuse``, ``keep`` or ``replace``. on_unknown: ``refuse`` all if a node is not in the graph, or
-        ``skip`` its labels.
+        how: ``by``, ``on_conflict``, ``on_unknown``, ``again`` and ``new_classes``, see :class:`Teaching`.
         """
         kept = {"reason": reason, "note": note}
         labels = [{"id": node, "class": name, **kept} for name, nodes in supports.items() for node in nodes]
-        how = {
-            "by": by,
-            "on_conflict": on_conflict,
-            "on_unknown": on_unknown,
-            "again": again,
-            "new_classes": new_classes,
-        }
         return self._change(Changed, "POST", "/v1/labels", {"labels": labels, **how}, if_version=if_version, key=key)
 
     def import_label_studio(
         self,
         tasks: Sequence[Mapping[str, Any]],
         *,
-        by: str = "",
-        on_conflict: str = "refuse",
-        on_unknown: str = "refuse",
-        again: bool = False,
-        new_classes: NewClasses = True,
         if_version: int | None = None,
         key: str | None = None,
+        **how: Unpack[Teaching],
     ) -> Changed:
-        """Learn the completed tasks of a JSON export of Label Studio. by: who labelled; default: as in the tasks."""
-        how = {
-            "by": by,
-            "on_conflict": on_conflict,
-            "on_unknown": on_unknown,
-            "again": again,
-            "new_classes": new_classes,
-        }
+        """Learn the completed tasks of a JSON export of Label Studio. how: as of :meth:`learn`; by: as in the tasks."""
         path = "/v1/import/label-studio"
         return self._change(Changed, "POST", path, {"tasks": list(tasks), **how}, if_version=if_version, key=key)
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from graphfcl.errors import GraphfclError
+from graphfcl.production.store.checks import Damaged
 from graphfcl.service.snapshots import Snapshot
 from graphfcl.service.writer import Writer
 
@@ -18,7 +19,11 @@ POLL = 0.5  # seconds between two looks at the folder
 QUIET = 5.0  # seconds in which no change was made or under way, after which the cache is written
 GRACE = 5.0  # seconds in which a running computation may end when the service stops
 QUESTIONS = 16  # results kept in memory
-UNEXPECTED = "an unexpected error: it is tried again with the next version; please report it with the service's log."
+UNEXPECTED = (
+    "{what} of version {version} met an unexpected error ({kind}). It is tried again with the next version; please "
+    "report it with what the service wrote to standard error."
+)
+NO_CACHE = "The cache of version %d is not written: %s The next start of the service computes the predictions again."
 
 Question = tuple[Any, ...]  # a name and its arguments
 log = logging.getLogger("graphfcl.service")
@@ -34,14 +39,19 @@ class Computed:
 
 
 def compute_for(snapshot: Snapshot, compute: Callable[[Snapshot], Any], name: str) -> Computed:
-    """Compute the result for the version of a snapshot; an exception becomes its error. name: for the log."""
+    """Compute the result for the version of a snapshot; an exception becomes its error. name: for messages.
+
+    A full disk, a damaged folder or a wrong setting explains itself. Anything else is a fault of graphfcl or a plug-in:
+    its traceback is logged, and the thread goes on, since without it all later results would be missing too.
+    """
     try:
         return Computed(snapshot.version, compute(snapshot))
-    except GraphfclError as error:
+    except (GraphfclError, Damaged, OSError) as error:
         return Computed(snapshot.version, error=str(error))
-    except Exception:  # a plug-in may raise anything, and the service must go on
-        log.exception("%s of version %d could not be computed", name, snapshot.version)
-        return Computed(snapshot.version, error=UNEXPECTED)
+    except Exception as error:
+        words = UNEXPECTED.format(what=name, version=snapshot.version, kind=type(error).__name__)
+        log.exception(words)
+        return Computed(snapshot.version, error=words)
 
 
 class Background:
@@ -133,7 +143,7 @@ class Background:
                 return False
             del self._wanted[question]
             compute = self._compute[question]
-        result = compute_for(self._writer.current, compute, str(question[0]))
+        result = compute_for(self._writer.current, compute, f"the answer to {question[0]!r}")
         with self._lock:
             if question in self._requested:
                 self._results[question] = result
@@ -145,7 +155,6 @@ class Background:
         if self._cached == snapshot.version:
             return
         self._cached = snapshot.version
-        try:
-            snapshot.model.write_cache()
-        except Exception:  # the cache is optional
-            log.exception("the cache could not be written")
+        result = compute_for(snapshot, lambda each: each.model.write_cache(), "the cache")
+        if result.error is not None:
+            log.warning(NO_CACHE, snapshot.version, result.error)
