@@ -121,9 +121,13 @@ def test_the_queue_mixes_in_second_looks(page: Page) -> None:
 
 
 def test_without_unlabelled_nodes_the_queue_asks_for_second_looks(page: Page) -> None:
+    """But not for the one that somebody else is looking at."""
     nodes = {name: [str(node) for node in members(name)] for name in ("class-08", "class-09")}
-    disputed = nodes["class-08"][:2]
-    wrong = {"labels": [{"id": node, "class": "class-02"} for node in disputed], "by": "bob"}
+    disputed, leased = nodes["class-08"][:2], nodes["class-08"][2]
+    page.browser.get("about:blank")  # which ends the leases of the page
+    lease = {"holder": "somebody else", "ids": [leased]}
+    page.wait(lambda: page.served.ask("POST", "/v1/queue/leases", lease)["held"] == [leased], "it is leased")
+    wrong = {"labels": [{"id": node, "class": "class-02"} for node in (leased, *disputed)], "by": "bob"}
     page.served.ask("POST", "/v1/labels", wrong)
     labels = [{"id": node, "class": name} for name, listed in nodes.items() for node in listed]
     page.served.ask("POST", "/v1/labels", {"labels": labels, "by": "ann", "on_conflict": "replace"})
@@ -136,6 +140,7 @@ def test_without_unlabelled_nodes_the_queue_asks_for_second_looks(page: Page) ->
         page.says(f"{node} stays class-08")
 
     def ended() -> bool:
+        assert page.text("#card-name") != leased
         if page.text("#queue-reason strong") == "Second look.":  # the model may dispute further labels
             page.press(" ")
         return page.text("#queue-reason") == "Every node has a label."
