@@ -4,6 +4,7 @@ import re
 import shutil
 from pathlib import Path, PurePosixPath
 
+from scripts.site.formulas import FORMULA, with_mathml
 from scripts.site.notebooks import markdown_of
 from scripts.site.reference import command_line_page, python_pages
 
@@ -15,9 +16,10 @@ FROM_ROOT = {
     "results/README.md": "results/overview.md",
     "results/bench/tables.md": "results/tables.md",
 }
-# Blocks of code, links, and code in a line, whichever comes first: what is code stays as it is.
+# Blocks of code, formulas, links, and code in a line, whichever comes first: what is code stays as it is.
 TOKEN = re.compile(
-    r"^ *```.*?^ *```$|(?P<image>!?)\[(?P<text>[^\]]*)\]\((?P<target>[^)\s]+)\)|`[^`\n]*`", re.DOTALL | re.MULTILINE
+    rf"^ *```.*?^ *```$|{FORMULA}|(?P<image>!?)\[(?P<text>[^\]]*)\]\((?P<target>[^)\s]+)\)|`[^`\n]*`",
+    re.DOTALL | re.MULTILINE,
 )
 INTERVAL = re.compile(r"(\d) ± (?=\d)")  # stays on one line
 TEST_MARK = re.compile(r"^ *<!-- test: [^\n]* -->\n", re.MULTILINE)
@@ -61,7 +63,9 @@ def site_text(text: str, source: str, places: dict[str, str]) -> str:
     """A page as the site has it: links lead to pages of the site, and become plain text where there is none."""
     here = PurePosixPath(places[source]).parent
 
-    def link(found: re.Match[str]) -> str:
+    def replaced(found: re.Match[str]) -> str:
+        if found["block"] or found["inline"]:
+            return with_mathml(found)
         target, _, anchor = (found["target"] or "").partition("#")
         wanted = _joined(PurePosixPath(source).parent, target)
         if not target or ":" in target or found["image"]:
@@ -70,7 +74,7 @@ def site_text(text: str, source: str, places: dict[str, str]) -> str:
             return found["text"]
         return f"[{found['text']}]({'../' * len(here.parts)}{places[wanted]}{'#' + anchor if anchor else ''})"
 
-    return INTERVAL.sub("\\1\u00a0±\u00a0", TOKEN.sub(link, TEST_MARK.sub("", text)))
+    return INTERVAL.sub("\\1\u00a0±\u00a0", TOKEN.sub(replaced, TEST_MARK.sub("", text)))
 
 
 def _joined(folder: PurePosixPath, target: str) -> str:

@@ -24,12 +24,10 @@ class Quiet(SimpleHTTPRequestHandler):
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    pytest.importorskip("mkdocs", reason="the extra docs is not installed")
+    pytest.importorskip("zensical", reason="the extra docs is not installed")
     from scripts.site.__main__ import build
 
-    folder = tmp_path_factory.mktemp("site")
-    build(folder / "site", folder / "pages")
-    return folder / "site"
+    return build(tmp_path_factory.mktemp("built"))
 
 
 @pytest.fixture(scope="module")
