@@ -29,6 +29,7 @@ PLACES: Mapping[str, str] = {
     "coauthor-cs": "npz_graphs:COAUTHOR_CS",
     "amazon-computers": "npz_graphs:AMAZON_COMPUTERS",
     "cora-ml": "npz_graphs:CORA_ML",
+    "shop-demo": "shop_demo:SHOP_DEMO",
     "synthetic": "synthetic:SYNTHETIC",
     "synthetic-reddit": "synthetic:SYNTHETIC_REDDIT",
 }
