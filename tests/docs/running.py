@@ -37,6 +37,7 @@ class Runner:
         self.page, self.folder = page, folder
         self.shell = Shell(page.added)
         self.names: dict[str, Any] = {}
+        self.printed: dict[int, str] = {}  # by the line of a block: what it shows, with the figures of this run
 
     def run(self) -> None:
         os.chdir(self.folder)
@@ -84,6 +85,7 @@ class Runner:
 
     def _console(self, block: Block, text: str, shown: bool) -> None:
         """A session: each line behind ``$`` is run; what stands below it is what it prints."""
+        shown_now = text
         for command, expected in _session(text):
             name = re.fullmatch(r"cat (\S+)", command)
             if name and not Path(name[1]).exists():  # what the page shows of a file is how a reader makes it
@@ -97,7 +99,10 @@ class Runner:
             else:
                 output = self._command(block, command)
             if shown:
-                _compare(expected, output, f"{self._place(block)}: `{command}`")
+                found = _compare(expected, output, f"{self._place(block)}: `{command}`")
+                shown_now = shown_now.replace(expected, found, 1)
+        if shown:
+            self.printed[block.line] = shown_now
 
     def _python(self, block: Block, text: str) -> None:
         if re.match(r"\s*>>> ", text):
@@ -131,21 +136,31 @@ def _session(text: str) -> list[tuple[str, str]]:
     return [(first.strip(), rest) for first, _, rest in (part.partition("\n") for part in parts)]
 
 
-def _compare(expected: str, output: str, place: str) -> None:
-    """Every line that a page shows must come out, in order; figures count as alike, ``…`` stands for anything."""
-    lines = iter([_plain(line) for line in output.splitlines()])
-    for line in filter(None, map(str.strip, expected.splitlines())):
-        if line == ELLIPSIS:
+def _compare(expected: str, output: str, place: str) -> str:
+    """Every line that a page shows must come out, in order; figures count as alike, ``…`` stands for anything.
+
+    Returns the same lines with the figures that came out.
+    """
+    lines, shown = iter(output.splitlines()), []
+    for line in expected.splitlines():
+        if line.strip() in ("", ELLIPSIS):
+            shown.append(line)
             continue
         pattern = ".*".join(map(re.escape, _plain(line).split(ELLIPSIS)))
-        if not any(re.fullmatch(pattern, found) for found in lines):
+        found = next((each for each in lines if re.fullmatch(pattern, _plain(each))), None)
+        if found is None:
             raise PageError(f"{place} shows\n  {line}\nwhich does not come out (after what stands above it):\n{output}")
+        shown.append(line if ELLIPSIS in line else found.rstrip())
+    return "".join(f"{line}\n" for line in shown)
 
 
 def _plain(line: str) -> str:
     return " ".join(FIGURE.sub("#", line).split())
 
 
-def run_page(page: Page, folder: Path) -> None:
-    Runner(page, folder).run()
+def run_page(page: Page, folder: Path) -> dict[int, str]:
+    """Run all blocks. Returns, by the line of each session with checked output, the session as it came out."""
+    runner = Runner(page, folder)
+    runner.run()
     shutil.rmtree(folder / "runs", ignore_errors=True)
+    return runner.printed
