@@ -13,9 +13,12 @@ import zipfile
 from email.message import Message
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import graphfcl
+from tests.docs.blocks import read_page
 from tests.packaging.project import PROJECT, ROOT, distribution
 
 pytestmark = pytest.mark.long
@@ -140,7 +143,7 @@ def test_the_sdist_has_what_make_test_needs_and_no_cells(built: Path) -> None:
     for name in ("Makefile", "CHANGELOG.md", "CITATION.cff", "CONTRIBUTING.md", "constraints.txt", "setup.py"):
         assert name in names
     assert "constraints-minimum.txt" in names
-    for folder in ("tests", "docs", "scripts", "benchmarks", "src", ".ci"):
+    for folder in ("tests", "docs", "scripts", "benchmarks", "src", ".ci", ".github"):
         files = {
             file.relative_to(ROOT).as_posix()
             for file in (ROOT / folder).rglob("*")
@@ -179,3 +182,41 @@ def test_the_long_description_needs_no_repository(described: Message) -> None:
 def test_the_wheel_declares_what_pyproject_does(described: Message) -> None:
     declared = [text for text in described.get_all("Requires-Dist", []) if "extra ==" not in text]
     assert {distribution(text) for text in declared} == {distribution(text) for text in PROJECT["dependencies"]}
+
+
+def test_a_newcomer_runs_what_the_readme_shows(python: Path, tmp_path: Path) -> None:
+    """With the wheel alone, in an empty folder: its Python as it stands, and all commands but those that install."""
+    environment = {"PATH": f"{python.parent}:/usr/bin:/bin", "HOME": str(tmp_path), "MPLBACKEND": "Agg"}
+    command = python.parent / "graphfcl"
+    command.write_text(f"#!{python}\nfrom graphfcl.cli import main\nmain()\n")
+    command.chmod(0o755)
+    printed = []
+    for block in read_page(ROOT / "README.md").blocks:
+        if not block.runs or block.values("skip"):
+            continue
+        words = [str(python), "-I", "-c"] if block.runs == "python" else ["bash", "-ec"]
+        text = re.sub(r"^graphfcl bench .*$", "", block.text, flags=re.MULTILINE)  # takes hours; tests/docs runs a part
+        done = subprocess.run(
+            [*words, text], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False, timeout=300
+        )
+        assert done.returncode == 0, done.stderr
+        printed += done.stdout.splitlines()
+    assert printed[:2] == ["['bicycles' 'bicycles' 'lamps']", "['bicycles']"]
+    assert (tmp_path / "models" / "shop").is_dir()
+    assert (tmp_path / "answers.csv").read_text().count("\n") == 401
+
+
+def test_a_release_names_the_repository_that_it_is_built_from() -> None:
+    setup = (ROOT / "setup.py").read_text().partition("if __name__")[0]
+    names: dict[str, Any] = {"__file__": str(ROOT / "setup.py")}
+    exec(compile(setup, "setup.py", "exec"), names)
+    at = "https://forge.example/graphfcl"
+    assert names["addresses"]("") == {}
+    version = names["VERSION"]
+    assert version == graphfcl.__version__
+    assert names["addresses"](at)["Changelog"] == f"{at}/blob/v{version}/CHANGELOG.md"
+    text = "[the tutorial](docs/tutorial.md), ![a picture](docs/a.png), [out](https://x.example)\n```\n[a](b)\n```\n"
+    shown = names["long_description"](text, at)
+    assert f"[the tutorial]({at}/blob/v{version}/docs/tutorial.md)" in shown
+    assert f"![a picture]({at}/raw/v{version}/docs/a.png)" in shown
+    assert "[out](https://x.example)\n```\n[a](b)\n```" in shown

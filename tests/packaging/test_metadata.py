@@ -96,7 +96,7 @@ def test_the_authors_are_the_same_and_no_address_is_invented() -> None:
     assert PROJECT["authors"] == [{"name": "The graphfcl developers"}]
     citation = (ROOT / "CITATION.cff").read_text()
     assert 'authors:\n  - name: "The graphfcl developers"\n' in citation
-    assert "urls" not in PROJECT
+    assert "urls" not in PROJECT  # they come from the repository that a release is built from
     for name in ("CITATION.cff", "pyproject.toml", "setup.py", "README.md", "CONTRIBUTING.md"):
         assert "://" not in (ROOT / name).read_text(), name
 
