@@ -113,7 +113,7 @@ def _parts(name: str, matrix: sparse.csr_array) -> dict[str, np.ndarray]:
 def convert(folder: Path, out: Path) -> list[str]:
     """Convert all graphs whose files are in a folder. Returns a line for each."""
     out.mkdir(parents=True, exist_ok=True)
-    lines = []
+    lines: list[str] = []
     if all((folder / name).exists() for name in CORA):
         topics, references, terms = (json.loads(_checked(folder / name, CORA[name], lines)) for name in CORA)
         _write(out / "cora_topics.npz", cora_topics(topics, references, terms), lines)

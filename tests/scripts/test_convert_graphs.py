@@ -2,6 +2,7 @@
 
 import json
 import pickle
+import re
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,8 @@ import pytest
 from scipy import sparse
 
 from graphfcl import read_npz
-from scripts.convert_graphs import convert
+from scripts.convert_graphs import CORA, GRAPH_DATA, convert
+from tests.docs.blocks import ROOT
 
 TOPICS = {"AI": [30, 9], "AI/Agents": [30], "AI/Learning": [9, 12, 77], "DB": [4]}  # AI has subtopics: it is no class
 TERMS = {"30": {"B": 0.5, "D": 0.25}, "9": {"A": 1.0}, "4": {"B": 2.0}, "12": {"E": 1.5}, "5": {"C": 1.0}}
@@ -70,3 +72,9 @@ def test_other_objects_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture
 
 def test_an_empty_folder_is_said(tmp_path: Path) -> None:
     assert "has none of classification_papers.json" in convert(tmp_path, tmp_path / "out")[0]
+
+
+def test_the_page_names_the_same_checksums() -> None:
+    page = (ROOT / "docs" / "benchmark.md").read_text()
+    for name, digest in {**CORA, "coauthor_cs.npz": GRAPH_DATA["coauthor_cs.npz"][0]}.items():
+        assert re.search(rf"`{name}` \|[^\n]*\| `{digest}`", page), name
