@@ -74,7 +74,8 @@ class Client:
         """Bytes as they are, and all that comes back."""
         with socket.create_connection(("127.0.0.1", self.port), timeout=20) as connection:
             connection.sendall(request)
-            connection.shutdown(socket.SHUT_WR)
+            with suppress(OSError):  # the server has closed the connection already
+                connection.shutdown(socket.SHUT_WR)
             parts = []
             with suppress(ConnectionResetError):  # that is an answer too
                 while part := connection.recv(65536):
