@@ -14,6 +14,7 @@ import graphfcl
 from tests.browser import chromium
 
 pytestmark = pytest.mark.long
+SEARCH = "(each) => each.shadowRoot && each.shadowRoot.querySelector('dialog[open]')"
 LOADED = re.compile(r"<(?:script|link|img|iframe|source|video|audio)\b[^>]*?\b(?:src|href)=[\"']?([^\"'\s>]+)")
 
 
@@ -59,8 +60,24 @@ def in_window(browser: Any, width: int) -> None:
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
 
 
-def test_pages_fit_a_phone_and_search_finds_words(address: str) -> None:
+def search_is_open(browser: Any) -> bool:
+    """Click on the button of the search, which works once the page's script has run."""
     from selenium.webdriver.common.by import By
+
+    browser.find_element(By.CSS_SELECTOR, ".md-search__button").click()
+    return bool(browser.execute_script(f"return [...document.querySelectorAll('*')].some({SEARCH})"))
+
+
+def results(browser: Any) -> list[str]:
+    """What the search lists."""
+    script = f"""
+        const dialog = [...document.querySelectorAll('*')].find({SEARCH});
+        return [...dialog.shadowRoot.querySelectorAll('[role=listbox] a')].map((each) => each.textContent);
+    """
+    return list(browser.execute_script(script))
+
+
+def test_pages_fit_a_phone_and_search_finds_words(address: str) -> None:
     from selenium.webdriver.support.ui import WebDriverWait
 
     with chromium() as browser:
@@ -71,7 +88,9 @@ def test_pages_fit_a_phone_and_search_finds_words(address: str) -> None:
                 wide = browser.execute_script("return document.documentElement.scrollWidth - window.innerWidth")
                 assert wide <= 0, (page, width)
         in_window(browser, 1300)
-        browser.get(f"{address}/index.html?q=rollback")
-        WebDriverWait(browser, 30).until(lambda _: browser.find_elements(By.CSS_SELECTOR, ".md-search-result__item a"))
+        browser.get(f"{address}/index.html")
+        WebDriverWait(browser, 30).until(search_is_open)
+        browser.switch_to.active_element.send_keys("rollback")
+        WebDriverWait(browser, 30).until(lambda _: any("rollback" in found.lower() for found in results(browser)))
         severe = [entry["message"] for entry in browser.get_log("browser") if entry["level"] == "SEVERE"]
         assert [message for message in severe if "favicon" not in message] == []
