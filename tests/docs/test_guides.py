@@ -26,7 +26,9 @@ def pages_below(entries: list[Any], title: str, inside: bool = False) -> list[st
     return found
 
 
-GUIDES = pages_below(yaml.safe_load((ROOT / "mkdocs.yml").read_text())["nav"], "Guides")
+NAVIGATION = yaml.safe_load((ROOT / "mkdocs.yml").read_text())["nav"]
+# As in scripts/site, an entry without a page is dropped.
+GUIDES = [page for page in pages_below(NAVIGATION, "Guides") if (ROOT / "docs" / page).exists()]
 
 
 def test_there_are_guides() -> None:
@@ -43,3 +45,9 @@ def test_a_guide_is_short(page: str) -> None:
 @pytest.mark.parametrize("page", GUIDES)
 def test_a_guide_has_no_table_of_results(page: str) -> None:
     assert not re.findall(r"<!-- figures: (?!measured)", (ROOT / "docs" / page).read_text())
+
+
+def test_every_page_is_in_the_navigation() -> None:
+    listed = pages_below(NAVIGATION, "", inside=True)
+    assert len(listed) == len(set(listed))
+    assert {path.name for path in (ROOT / "docs").glob("*.md")} <= set(listed)

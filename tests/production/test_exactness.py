@@ -26,7 +26,7 @@ from tests.methods.blocks.samples import random_graph
 from tests.production.models import HIDDEN, members, quick, small_graph
 
 TOLERANCE = 1e-6
-IN_OTHER_ORDER = {"anchor": 3e-6, "ranpac": 3e-6}  # where classes were learned in another order; docs/production.md
+IN_OTHER_ORDER = {"anchor": 3e-6, "ranpac": 3e-6}  # where classes were learned in another order; docs/undo.md
 # Methods whose weights a session may change are exact if it does not.
 WITHOUT_STEPS: dict[str, dict[str, Any]] = {name: {"fine_tuning_steps": 0} for name in ("hag-meta", "geometer", "lpmc")}
 EXACT = (
