@@ -156,7 +156,8 @@ def peers() -> str:
             for block in blocks
         ]
         rows.append([f"`{name}`", f"{signed(min(last))} to {signed(max(last))}", *significant(name, "hag-meta")])
-    return f"{table(['method', 'last session, range over graphs', 'significantly ahead', 'significantly behind'], rows)}\n\n{confirmed()}"
+    titles = ["method", "last session, range over graphs", "significantly ahead", "significantly behind"]
+    return f"{table(titles, rows)}\n\n{confirmed()}"
 
 
 def confirmed() -> str:

@@ -213,7 +213,9 @@ def paper_claims() -> str:
             "",
         ],
     ]
-    return table(["claim of the paper", "printed figures, points", "our runs under `strict`", "our runs under `paper`"], rows)
+    return table(
+        ["claim of the paper", "printed figures, points", "our runs under `strict`", "our runs under `paper`"], rows
+    )
 
 
 def paper_differences(measure: str, protocol: str) -> str:
