@@ -32,7 +32,7 @@ def anchor_results() -> str:
         ["last session: new classes", *(f"{summary(row.last('novel')).mean:.1f}" for row in ours)],
         ["session-0 classes of `joint`", *(f"{summary(row.last('base')).mean:.1f}" for row in upper)],
         ["new classes of `joint`", *(f"{summary(row.last('novel')).mean:.1f}" for row in upper)],
-        ["MB kept", *(f"{stored_megabytes(row):.1f}" for row in ours)],
+        ["MB stored between sessions", *(f"{stored_megabytes(row):.1f}" for row in ours)],
     ]
     return table(["balanced accuracy, %", *code(GRAPHS)], rows)
 

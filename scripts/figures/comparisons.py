@@ -129,7 +129,7 @@ def standings(method: str, family: str) -> str:
     """
     names = [name for name in table2_ranks() if name not in (method, "anchor")]
     rows = [[f"`{name}`", *significant(name, method, family)] for name in names]
-    return table(["", f"ahead of `{method}`", "behind it"], rows)
+    return table(["method", f"significantly ahead of `{method}`", "significantly behind it"], rows)
 
 
 def significant(name: str, method: str, family: str = "headline") -> list[str]:
@@ -156,7 +156,8 @@ def peers() -> str:
             for block in blocks
         ]
         rows.append([f"`{name}`", f"{signed(min(last))} to {signed(max(last))}", *significant(name, "hag-meta")])
-    return f"{table(['', 'last session', 'ahead', 'behind'], rows)}\n\n{confirmed()}"
+    titles = ["method", "last session, range over graphs", "significantly ahead", "significantly behind"]
+    return f"{table(titles, rows)}\n\n{confirmed()}"
 
 
 def confirmed() -> str:
@@ -175,19 +176,25 @@ def confirmed() -> str:
         verbs = "reports one, is" if len(wrong) == 1 else "report one, are"
         lines.append(f"{start}: {listed(code(wrong))}, which {verbs} significantly ahead of it on no graph.")
     if silent := [name for name in claimed if graphs[name] and not any(claimed[name])]:
-        lines.append('Of the methods in the column "ahead", these published no comparison with it:')
+        lines.append('Of the methods in the column "significantly ahead", these published no comparison with it:')
         lines.append(f"{listed(code(silent))}.")
     return textwrap.fill(" ".join(lines), 120, break_on_hyphens=False)
 
 
 def published() -> str:
     """What later methods claim."""
-    keys = ("venue", "where", "published", "over HAG-Meta as claimed", "source")
+    titles = {
+        "venue": "venue",
+        "where": "data",
+        "published": "printed accuracy, session 0 → last",
+        "over HAG-Meta as claimed": "printed lead over HAG-Meta, points",
+        "source": "source of these figures",
+    }
     rows = [
-        [f"{', '.join(code(line['method'].split(', ')))}", *(line[key] for key in keys)]
+        [f"{', '.join(code(line['method'].split(', ')))}", *(line[key] for key in titles)]
         for line in read_csv("published.csv")
     ]
-    return table(["method", *keys], rows)
+    return table(["method", *titles.values()], rows)
 
 
 def costs(graph: str) -> str:
@@ -199,7 +206,7 @@ def costs(graph: str) -> str:
         [f"`{row.name}`", f"{seconds:.0f}", f"{seconds / reference:.2f}", f"{stored_megabytes(row):.1f}"]
         for seconds, row in sorted(found, key=lambda pair: pair[0])
     ]
-    return table(["", "seconds", "× `hag-meta`", "kept between sessions, MB"], rows)
+    return table(["method", "seconds", "multiple of `hag-meta`", "stored between sessions, MB"], rows)
 
 
 def stored_megabytes(row: Row) -> float:

@@ -195,7 +195,8 @@ def candidates() -> str:
             text = ", ".join(f"{steps} × {rate:g}" for steps, rate in settings.fine_tuning)
             found.setdefault(text, []).append(method.name)
     return table(
-        ["besides no steps, steps × rate", "methods"], [[text, ", ".join(code(found[text]))] for text in found]
+        ["candidates (steps × learning rate), besides no steps", "methods"],
+        [[text, ", ".join(code(found[text]))] for text in found],
     )
 
 

@@ -159,44 +159,44 @@ def attention_claim(protocol: str) -> str:
 def paper_claims() -> str:
     """The claims of the paper, with what it prints, and a verdict under each protocol."""
     halves, parts = ablation.printed_halves(), ablation.printed_effects()
-    files = "[only 20 classes of Amazon-Clothing are here](hag-meta.md#which-data-of-the-paper-could-be-run)"
+    files = "[only 20 classes of Amazon-Clothing were available](hag-meta.md#which-data-of-the-paper-could-be-run)"
     rows = [
         ["Table 1: sizes and splits of three datasets", "", f"**not testable**: {files}", ""],
         [
-            "Table 2: HAG-Meta has a higher accuracy than every baseline, by a large margin ([here](#accuracy))",
+            "Table 2: HAG-Meta has a higher accuracy than every baseline, by a large margin ([details](#accuracy))",
             span(printed("average")),
             *map(accuracy_claim, PROTOCOLS),
         ],
         [
-            "Table 2: HAG-Meta has the smallest PD and RPD ([here](#pd-and-rpd))",
+            "Table 2: HAG-Meta has the smallest PD and RPD ([details](#pd-and-rpd))",
             f"PD {span(printed('pd'))}, RPD {span(printed('rpd'))}",
             *map(drop_claim, PROTOCOLS),
         ],
         [
-            "Table 2: CEC is the strongest baseline ([here](#the-strongest-baseline))",
+            "Table 2: CEC is the strongest baseline ([details](#the-strongest-baseline))",
             span(printed_against_the_best()),
             *map(strongest_claim, PROTOCOLS),
         ],
         [
-            "Text: graph few-shot methods lose most in the first sessions ([here](#how-fast-accuracy-falls))",
+            "Text: graph few-shot methods lose most in the first sessions ([details](#how-fast-accuracy-falls))",
             span(printed_first_losses()),
             *map(first_sessions_claim, PROTOCOLS),
         ],
         *(
             [
-                f"Table 3: {part} raises the accuracy ([here](#gpil-nla-and-tla))",
+                f"Table 3: {part} raises the accuracy ([details](#gpil-nla-and-tla))",
                 signed(parts[part]),
                 *(part_claim(part, protocol) for protocol in PROTOCOLS),
             ]
             for part in ablation.PARTS
         ),
         [
-            "Table 3: all three together are best ([here](hag-meta.md#what-helps))",
+            "Table 3: all three together are best ([details](#table-3-row-by-row))",
             span(ablation.printed_leads()),
             *map(full_claim, PROTOCOLS),
         ],
         [
-            "Text: NLA alone starts above TLA alone and falls faster ([here](#gpil-nla-and-tla))",
+            "Text: NLA alone starts above TLA alone and falls faster ([details](#gpil-nla-and-tla))",
             f"{signed(halves[ablation.HALVES[0]])} at first, PD {signed(halves[ablation.HALVES[2]])}",
             *map(attention_claim, PROTOCOLS),
         ],
@@ -207,20 +207,22 @@ def paper_claims() -> str:
             "",
         ],
         [
-            "t-SNE picture: its embedding separates classes better than CEC's ([here](#the-embedding))",
+            "t-SNE picture: its embedding separates classes better than CEC's ([details](#the-embedding))",
             "a picture",
             "**not testable**: a picture of one run",
             "",
         ],
     ]
-    return table(["claim", "in the paper", "here, `strict`", "here, `paper`"], rows)
+    return table(
+        ["claim of the paper", "printed figures, points", "our runs under `strict`", "our runs under `paper`"], rows
+    )
 
 
 def paper_differences(measure: str, protocol: str) -> str:
     """HAG-Meta minus each baseline of the paper."""
     families = [family(block, measure) for block in blocks(protocol)]
     rows = [[f"`{name}`", *(difference(each[name], star=True) for each in families)] for name in BASELINES]
-    return table([f"`{METHOD}` minus, {TITLES[measure]}, `{protocol}`", *_graphs(protocol)], rows)
+    return table([f"`{METHOD}` minus the method below, {TITLES[measure]}, `{protocol}`", *_graphs(protocol)], rows)
 
 
 def query_labels() -> str:

@@ -22,7 +22,7 @@ def widths() -> str:
         trials = [trial for trial in _trials() if (trial.study, trial.method) == ("width", method)]
         marks = ["**" if best["width", method] == trial.candidate else "" for trial in trials]
         rows.append([f"`{method}`", *(f"{m}{trial.accuracy:.1f}{m}" for m, trial in zip(marks, trials, strict=True))])
-    return table(["", *(f"{each['hidden']}, {each['size']}" for each in tuning.WIDTHS)], rows)
+    return table(["method", *(f"{each['hidden']}, {each['size']}" for each in tuning.WIDTHS)], rows)
 
 
 def budget() -> str:
@@ -40,7 +40,7 @@ def budget() -> str:
         inside = candidates_of_a_run(method.make({}, seed=0))
         rows.append([*code([method.name]), *counts, str(inside or ""), str(before or "")])
     titles = ["candidates", "graphs", "seeds", "runs", "GPU hours", "candidates in a run", "earlier runs, about"]
-    return table(["", *titles], rows)
+    return table(["method", *titles], rows)
 
 
 def candidates_of_a_run(learner: Any) -> int:

@@ -1,6 +1,6 @@
 """The contract of strategies, which select what to label next.
 
-A strategy of your own derives from :class:`Strategy` and defines :meth:`~Strategy.choose`; ``docs/active-learning.md``
+A strategy of your own derives from :class:`Strategy` and defines :meth:`~Strategy.choose`; ``docs/your-strategy.md``
 shows one.
 """
 

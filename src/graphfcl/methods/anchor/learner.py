@@ -36,7 +36,7 @@ P'_c ∝ P_c^(1−g_c) r_c^(g_c),  g_c = g n_c/(n_c + 20).
 
 **Chosen by validation sessions** of the run: how much the surroundings weigh (a₂), how many hops they reach, and how
 neighbours have a part (s, steps, β): one of five (``choosing.py``). All else is one constant for all graphs, fixed on
-development graphs (``docs/anchor.md``).
+development graphs (``docs/anchor-results.md``).
 """
 
 from dataclasses import replace
