@@ -74,8 +74,10 @@ def _index(verbs: dict[str, Any]) -> str:
     panels: dict[str, list[str]] = {}
     for name, command in verbs.items():
         panels.setdefault(command.rich_help_panel, []).append(f"| [`{name}`]({name}.md) | {_cell(_summary(command))} |")
-    parts = ["# Commands", "`graphfcl VERB --help` prints the options of a verb. [The command line](../../command-line.md)"
-             " explains what all verbs share."]  # fmt: skip
+    lead = (
+        "`graphfcl VERB --help` prints the options of a verb. [The command line](../../command-line.md) explains what"
+    )
+    parts = ["# Commands", f"{lead} all verbs share."]
     for title, rows in panels.items():
         parts += [f"## {title}", "\n".join(["| verb | what it does |", "|---|---|", *rows])]
     return "\n\n".join(parts) + "\n"
@@ -126,11 +128,10 @@ def _tables(command: Any) -> dict[str, list[Any]]:
 
 def _exit_codes(words: str, flags: set[str]) -> list[tuple[str, str]]:
     failure = FAILURES.get(words, "a failure other than wrong input")
-    wrong = "wrong input" + (
-        "; another process changed the model for longer than `--wait`" if "--wait" in flags else ""
-    )
-    loss = "known classes would lose more accuracy than `--max-loss` allows; nothing was changed"
-    codes = [("0", "done"), ("1", failure), ("2", wrong), *([("3", loss)] if "--max-loss" in flags else [])]
+    wait = "; another process changed the model for longer than `--wait`" if "--wait" in flags else ""
+    codes = [("0", "done"), ("1", failure), ("2", f"wrong input{wait}")]
+    if "--max-loss" in flags:
+        codes.append(("3", "known classes would lose more accuracy than `--max-loss` allows; nothing was changed"))
     if words == "serve":
         return [("0", "stopped by Ctrl-C or `SIGTERM`; the change in progress was completed"), *codes[1:]]
     return [*codes, ("130, 143", "stopped by Ctrl-C, or by `SIGTERM`")]
