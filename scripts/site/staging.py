@@ -6,6 +6,7 @@ from pathlib import Path, PurePosixPath
 
 from scripts.site.commands import command_pages
 from scripts.site.formulas import FORMULA, with_mathml
+from scripts.site.http_api import http_page
 from scripts.site.notebooks import markdown_of
 from scripts.site.reference import python_pages
 
@@ -31,7 +32,7 @@ def stage(pages: Path) -> None:
     shutil.rmtree(pages, ignore_errors=True)
     shutil.copytree(ROOT / "docs", pages, ignore=shutil.ignore_patterns("*.ipynb"))
     places = page_places()
-    made = {**command_pages(), **python_pages()}
+    made = {**command_pages(), **python_pages(), "reference/http.md": http_page()}
     known = {**places, **{f"docs/{name}": name for name in made}}
     for source, page in places.items():
         path = ROOT / source

@@ -105,8 +105,9 @@ def accept_routes(service: Service) -> APIRouter:
         """Accept the predictions for the members of a class whose probability is at least ``threshold``.
 
         The model does not learn from accepted labels and is not measured on them, so no prediction changes. Removing
-        the labels undoes the acceptance exactly. ``expected_errors`` assumes that the probabilities are calibrated
-        and that every node is of a known class; nodes of a class that the model does not know are further errors.
+        the labels undoes the acceptance exactly, and a label taught for such a node replaces the accepted one.
+        ``expected_errors`` assumes that the probabilities are calibrated and that every node is of a known class;
+        nodes of a class that the model does not know are further errors.
         """
         refuse_many(len(body.leave_out), service.limits.labels, "ids")
 

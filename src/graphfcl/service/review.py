@@ -37,11 +37,12 @@ def review_routes(service: Service) -> APIRouter:
         """List labels that need a second look: disagreements, then disputes, the most probably wrong first.
 
         A *disagreement* is a node to which people gave different classes, by the newest statement of each person. A
-        *dispute* is a label that models trained without it contradict. Disputes take as long as a few fits, so they
-        are computed in the background, and only when this list is read. Until those of this version are ready,
-        ``status`` is ``computing`` and the list has the disputes of ``disputes_version`` whose labels are unchanged.
-        For a model on a graph folder only the command ``graphfcl label-issues`` computes disputes. Reviewed labels
-        are not listed again.
+        review, a removal, or a label with the reason ``review`` ends it. A *dispute* is a label that models trained
+        without it contradict. Disputes take as long as a few fits, so they are computed in the background, only when
+        this list is read, and for a newer version only after ten times the last computing time has passed. Until
+        those of this version are ready, ``status`` is ``computing`` and the list has the disputes of
+        ``disputes_version`` whose labels are unchanged. For a model on a graph folder only the command ``graphfcl
+        label-issues`` computes disputes. Reviewed labels are not listed again.
         """
         refuse_many(limit, service.limits.nodes, "labels")
         snapshot = service.writer.current
