@@ -1,16 +1,10 @@
-"""Pages of the reference that are made from the package itself: its command line and its public names."""
+"""Pages of the Python reference, made from the public names of the package."""
 
-import io
-import os
-from contextlib import redirect_stdout, suppress
 from pathlib import Path
-from unittest.mock import patch
 
 import graphfcl
-from graphfcl.cli import app, main
 from graphfcl.runtime.lazy_names import stub_places
 
-WIDTH = "92"
 GROUPS = {
     "production": ("A model", "A classifier that learns new classes over time, and its answers."),
     "datasets": ("Graphs by name", "Loading a graph by its name or path, and importing one to the disk."),
@@ -33,38 +27,6 @@ OPTIONS = """    options:
       show_root_heading: true
       show_root_full_path: false
 """
-
-
-def command_line_page() -> str:
-    """The help pages of all commands, as they are printed."""
-    import typer
-
-    parts = ["# Help pages\n\nThe help pages of all commands, as `graphfcl COMMAND --help` prints them.\n"]
-    root = typer.main.get_command(app)
-    for words in [[], *_commands(root, [])]:
-        title = " ".join(["graphfcl", *words])
-        parts.append(f"## {title}\n\n```text\n{help_page(words)}\n```\n")
-    return "\n".join(parts)
-
-
-def _commands(command: object, words: list[str]) -> list[list[str]]:
-    """The words of all commands below one, in its order; hidden ones are left out."""
-    found = []
-    for name, below in getattr(command, "commands", {}).items():
-        if not below.hidden:
-            found += [[*words, name], *_commands(below, [*words, name])]
-    return found
-
-
-def help_page(words: list[str]) -> str:
-    out = io.StringIO()
-    with (
-        patch.dict(os.environ, {"COLUMNS": WIDTH, "TERMINAL_WIDTH": WIDTH, "TERM": "dumb", "NO_COLOR": "1"}),
-        redirect_stdout(out),
-        suppress(SystemExit),
-    ):
-        main([*words, "--help"])
-    return "\n".join(line.rstrip() for line in out.getvalue().strip().splitlines())
 
 
 def public_names() -> dict[str, list[str]]:

@@ -4,9 +4,11 @@ import re
 import shutil
 from pathlib import Path, PurePosixPath
 
+from scripts.site.commands import command_pages
 from scripts.site.formulas import FORMULA, with_mathml
+from scripts.site.http_api import http_page
 from scripts.site.notebooks import markdown_of
-from scripts.site.reference import command_line_page, python_pages
+from scripts.site.reference import python_pages
 
 ROOT = Path(__file__).parents[2]
 FROM_ROOT = {
@@ -30,7 +32,7 @@ def stage(pages: Path) -> None:
     shutil.rmtree(pages, ignore_errors=True)
     shutil.copytree(ROOT / "docs", pages, ignore=shutil.ignore_patterns("*.ipynb"))
     places = page_places()
-    made = {"reference/command-line.md": command_line_page(), **python_pages()}
+    made = {**command_pages(), **python_pages(), "reference/http.md": http_page()}
     known = {**places, **{f"docs/{name}": name for name in made}}
     for source, page in places.items():
         path = ROOT / source

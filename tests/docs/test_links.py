@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from scripts.site.commands import GUIDES
 from scripts.site.reference import GROUPS
 from tests.docs.blocks import FENCE, ROOT, page_paths, read_page
 
@@ -14,7 +15,11 @@ PAGES = [
     for pattern in ("*.md", "docs/**/*.md", "results/*.md", "results/*/NOTES.md")
     for path in sorted(ROOT.glob(pattern))
 ]
-MADE = {"command-line.md", *(f"python/{name}.md" for name in ("index", *GROUPS))}  # by scripts/site
+MADE = {  # by scripts/site
+    *(f"commands/{name}.md" for name in ("index", *GUIDES)),
+    *(f"python/{name}.md" for name in ("index", *GROUPS)),
+    "http.md",
+}
 
 
 def headings(path: Path) -> set[str]:

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 import graphfcl
-from scripts.site.reference import command_line_page, public_names, python_pages
+from scripts.site.commands import DOCS, GUIDES, command_pages
+from scripts.site.reference import public_names, python_pages
 from scripts.site.staging import site_text
 from tests.cli.command import graphfcl_inside
 from tests.cli.verbs import COMMANDS
@@ -34,11 +35,27 @@ def test_every_public_name_has_its_place() -> None:
     assert all(f": {page}\n" in listed or f"- {page}\n" in listed for page in python_pages())
 
 
-def test_every_command_has_its_help_page() -> None:
-    page = command_line_page()
-    for command in COMMANDS:
-        assert f"## graphfcl {command}\n" in page
-    assert "--on-conflict" in page
+def test_every_verb_has_a_page_with_all_of_its_options() -> None:
+    pages = command_pages()
+    index = pages["reference/commands/index.md"]
+    listed = (ROOT / "mkdocs.yml").read_text()
+    assert all(f": {page}\n" in listed or f"- {page}\n" in listed for page in pages)
+    for words, command in COMMANDS.items():
+        verb = words.partition(" ")[0]
+        page = pages[f"reference/commands/{verb}.md"]
+        assert f"# graphfcl {words}\n" in page
+        assert f"[`{verb}`]({verb}.md)" in index
+        assert f"\ngraphfcl {words}" in page[page.index("Examples") :]
+        for parameter in command.params:
+            names = parameter.opts if parameter.param_type_name == "option" else [parameter.metavar or parameter.name]
+            assert parameter.hidden or all(f"{name}" in page for name in names), (words, names)
+        assert ("| 3 |" in page) == any("--max-loss" in parameter.opts for parameter in command.params), words
+
+
+def test_every_verb_leads_to_a_guide() -> None:
+    assert GUIDES.keys() == {words.partition(" ")[0] for words in COMMANDS}
+    for verb, guides in GUIDES.items():
+        assert any((DOCS / page).exists() for page in guides), verb
 
 
 @pytest.mark.parametrize(

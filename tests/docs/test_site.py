@@ -14,6 +14,7 @@ import graphfcl
 from tests.browser import chromium
 
 pytestmark = pytest.mark.long
+REFERENCE = ("commands/run", "http", "python/production")
 SEARCH = "(each) => each.shadowRoot && each.shadowRoot.querySelector('dialog[open]')"
 LOADED = re.compile(r"<(?:script|link|img|iframe|source|video|audio)\b[^>]*?\b(?:src|href)=[\"']?([^\"'\s>]+)")
 
@@ -83,7 +84,7 @@ def test_pages_fit_a_phone_and_search_finds_words(address: str) -> None:
     with chromium() as browser:
         for width in (1300, 390):
             in_window(browser, width)
-            for page in ("index", "tutorial", "methods", "reference/command-line", "reference/python/production"):
+            for page in ("index", "tutorial", "methods", *(f"reference/{name}" for name in REFERENCE)):
                 browser.get(f"{address}/{page}.html")
                 wide = browser.execute_script("return document.documentElement.scrollWidth - window.innerWidth")
                 assert wide <= 0, (page, width)

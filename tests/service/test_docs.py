@@ -1,11 +1,8 @@
-"""What docs/service.md shows, done."""
+"""The description of the service in ``/openapi.json``."""
 
 import re
-from pathlib import Path
 
 from tests.service.servers import Client
-
-PAGE = (Path(__file__).resolve().parents[2] / "docs" / "service.md").read_text()
 
 
 def test_errors_and_the_token_are_described(shared: Client) -> None:
@@ -20,15 +17,3 @@ def test_errors_and_the_token_are_described(shared: Client) -> None:
             assert list(route["responses"]["422"]["content"]) == ["application/problem+json"], path
             asks = method == "get" or path.endswith(("/predictions", "/spread", "/infer"))
             assert ("security" in route) != asks, (method, path)
-
-
-def test_every_address_is_listed(shared: Client) -> None:
-    for path, methods in shared.get("/openapi.json").json["paths"].items():
-        plain = re.sub(r"\{node\}", "{id}", path)
-        if path.startswith("/v2/"):
-            assert re.sub(r"/ready$", "", plain) in PAGE or plain in PAGE
-            continue
-        for method in methods:
-            names = [method.upper(), plain]
-            rows = [line for line in PAGE.splitlines() if plain in line and (method.upper() in line)]
-            assert rows, names

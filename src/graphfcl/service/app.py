@@ -123,27 +123,27 @@ def make_app(
 def _health_routes(app: FastAPI, service: Service, reading: list[Any]) -> None:
     @app.get("/healthz", tags=["health"], response_model=answers.Health)
     async def get_health() -> Response:
-        """Whether the process answers."""
+        """Say whether the process answers."""
         return answered({"status": "ok"}, service.writer.current.version)
 
     @app.get("/readyz", tags=["health"], response_model=answers.Health)
     async def get_readiness() -> Response:
-        """Whether the folder is complete. If not, reads continue from the last complete version."""
+        """Say whether all files of the version are complete. If not, reads continue from the last complete version."""
         return service.ready({"status": "ready"})
 
     @app.get("/v2/health/live", tags=["kserve"], response_model=answers.Live)
     async def get_server_liveness() -> Response:
-        """Whether the process answers."""
+        """Say whether the process answers."""
         return answered({"live": True}, service.writer.current.version)
 
     @app.get("/v2/health/ready", tags=["kserve"], response_model=answers.Ready)
     async def get_server_readiness() -> Response:
-        """Whether the folder is complete."""
+        """Say whether all files of the version are complete."""
         return service.ready({"ready": True})
 
     @app.get("/metrics", tags=["health"], dependencies=reading, response_class=PlainTextResponse)
     async def get_metrics() -> Response:
-        """Metrics for Prometheus."""
+        """Return metrics in the text format of Prometheus."""
         snapshot = service.writer.current
         gauges = {
             "model_version": snapshot.version,

@@ -30,7 +30,8 @@ class Effects:
         """The effect of a version; None while it is being computed; a sentence if it cannot be."""
         snapshot = self._service.writer.current
         if not any(change.version == version for change in snapshot.changes):
-            raise Problem(404, f"there is no version {version}: /v1/versions lists them.", version=snapshot.version)
+            text = f"there is no version {version}: /v1/versions lists them."
+            raise Problem(404, text, "unknown-version", version=snapshot.version)
         key = self._key(version)
         with self._lock:
             if key in self._kept:
@@ -69,14 +70,21 @@ class Effects:
 
 def effect_routes(service: Service) -> APIRouter:
     """The effect of a version, and the nodes of one of its moves."""
-    routes = APIRouter(prefix="/v1", tags=["ask"])
+    routes = APIRouter(prefix="/v1", tags=["read"])
     effects = Effects(service)
 
     @routes.get("/versions/{version}/effect", response_model=Effect)
     def get_effect(version: int) -> Response:
-        """How many nodes a version moved from what class to what class, recalls with intervals, and warnings.
+        """Compare the predictions of a version with those of the version before.
 
-        It is computed in the background: ``status`` says whether it is ready. A null class: the nodes look unknown.
+        ``moves`` counts the nodes that moved from the class ``before`` to the class ``after``; null means that the
+        nodes look unknown. Renaming or merging a class is not a move. Recalls are counts with Wilson's 95 % interval;
+        ``worse`` says whether a recall fell by more than chance explains (Newcombe's interval of the difference).
+        ``doubts`` lists new labels to which this version, or the version before, gives a probability of at most 5 %.
+
+        The effect is computed in the background: ``status`` says whether it is ready. It is ``none``, with the reason
+        in ``why``, if there are no predictions to compare with: a model on a graph folder keeps those of its two
+        newest versions.
         """
         effect = effects.find(version)
         values: dict[str, Any] = {"status": "computing"}
@@ -93,7 +101,7 @@ def effect_routes(service: Service) -> APIRouter:
         limit: Limit = 50,
         cursor: Cursor = None,
     ) -> Response:
-        """The nodes of one move of an effect, which is ready."""
+        """List the nodes of one move of an effect that is ready."""
         refuse_many(limit, service.limits.ids, "nodes")
         effect = effects.find(version)
         if not isinstance(effect, VersionEffect) or not 1 <= number <= len(effect.moves):

@@ -19,17 +19,17 @@ HISTORY_COLUMNS = ("version", "when", "kind", "by", "what", "classes", "warning"
 
 def export_routes(service: Service) -> APIRouter:
     """Routes that send tables."""
-    routes = APIRouter(prefix="/v1/export", tags=["ask"])
+    routes = APIRouter(prefix="/v1/export", tags=["read"])
 
     @routes.get("/labels.csv", response_class=PlainTextResponse)
     def export_labels() -> Response:
-        """All labels: class, part (train, validation, support), who gave each, when, why, and the note."""
+        """Export all labels as CSV: class, part, who gave each label, when and why, and the note."""
         snapshot = service.writer.current
         return _sent(snapshot, "labels", *label_rows(snapshot))
 
     @routes.get("/history.csv", response_class=PlainTextResponse)
     def export_history() -> Response:
-        """All versions, oldest first: when, what changed, by whom."""
+        """Export all versions as CSV, oldest first: when, what changed, and by whom."""
         snapshot = service.writer.current
         integers = snapshot.model.label_store_.integers
 

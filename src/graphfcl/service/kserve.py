@@ -42,13 +42,13 @@ def kserve_routes(service: Service, model_name: str) -> APIRouter:
 
     @routes.get("/models/{name}/ready", response_model=answers.Ready)
     async def get_model_readiness(name: str) -> Response:
-        """Whether the model is ready: the same as the folder."""
+        """Say whether the model is ready: whether all files of the version are complete."""
         check(name)
         return service.ready({"ready": True})
 
     @routes.get("/models/{name}", response_model=answers.ModelDescription)
     async def describe_model(name: str) -> Response:
-        """Inputs and outputs of the model."""
+        """Describe the inputs and outputs of the model. Its name is the name of its folder."""
         check(name)
         version = service.writer.current.version
         outputs = [{"name": output, "datatype": kind, "shape": [-1]} for output, kind in OUTPUTS.items()]
@@ -57,7 +57,11 @@ def kserve_routes(service: Service, model_name: str) -> APIRouter:
 
     @routes.post("/models/{name}/infer", response_model=answers.InferenceAnswer)
     def infer(name: str, body: Inference) -> Response:
-        """Predict the classes of many nodes."""
+        """Predict the classes of many nodes.
+
+        The input ``ids`` has the type ``BYTES``. The outputs are ``classes``, ``probabilities``, ``unknown`` and
+        ``unknown_score``.
+        """
         check(name)
         ids = next((tensor for tensor in body.inputs if tensor.name == INPUT["name"]), None)
         if ids is None or ids.datatype != INPUT["datatype"] or ids.shape != [len(ids.data)]:

@@ -31,11 +31,14 @@ Which = Literal["unlabelled", "labelled", "all"]
 
 def label_studio_routes(service: Service) -> APIRouter:
     """The route that exports tasks."""
-    routes = APIRouter(prefix="/v1/export", tags=["ask"])
+    routes = APIRouter(prefix="/v1/export", tags=["read"])
 
     @routes.get("/label-studio", response_model=answers.LabelStudioTasks)
     def export_label_studio(nodes: Which = "unlabelled", limit: Limit = 100, cursor: Cursor = None) -> Response:
-        """Nodes as tasks of Label Studio, with predictions, and the labels as annotations."""
+        """Export nodes as tasks for Label Studio, with predictions, and with labels as annotations.
+
+        ``config`` is the labelling configuration for the project.
+        """
         refuse_many(limit, service.limits.nodes, "nodes")
         snapshot = service.writer.current
         return answered(task_page(snapshot, nodes, limit, cursor), snapshot.version)

@@ -57,7 +57,11 @@ def lease_routes(service: Service) -> APIRouter:
 
     @routes.post("/queue/leases", response_model=Claimed)
     async def claim_nodes(body: Claim) -> Response:
-        """Lease the nodes of the queue that are about to be shown; ``taken`` lists those that others have leased."""
+        """Lease up to 20 nodes of the queue for two minutes, and release the other leases of this holder.
+
+        ``taken`` lists nodes that another holder has. Leases are kept in memory only and block no labels: anyone may
+        label a leased node.
+        """
         answer = leases.claim(body.holder, [str(node) for node in body.ids])
         return answered(answer, service.writer.current.version)
 

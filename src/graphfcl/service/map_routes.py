@@ -10,14 +10,20 @@ from graphfcl.service.service import Service, answered
 
 def map_routes(service: Service) -> APIRouter:
     """The map of the newest version, laid out in the background."""
-    routes, maker = APIRouter(prefix="/v1", tags=["ask"]), MapMaker(service.writer)
+    routes, maker = APIRouter(prefix="/v1", tags=["read"]), MapMaker(service.writer)
 
     @routes.get("/map", response_model=Map)
     def get_map() -> Response:
-        """All nodes in two dimensions; of more than 20,000 a sample.
+        """Return positions of all nodes in two dimensions; similar nodes lie together.
 
-        Similar nodes lie together, and most nodes keep their position between versions. In the sample are nodes
-        whose answer changed and labelled ones, a quarter of it each at most; the others are drawn uniformly.
+        The layout is computed in the background. Until it is ready, the positions are those of ``layout_version``;
+        classes, doubts and flags are always those of ``version``. While the service runs, a node whose vector hardly
+        changes keeps its exact position, and a new node is placed between the nodes most similar to it. If more than
+        half of the vectors change, as in a refit, all positions are computed again, starting from the old ones.
+
+        Of a graph with more than 20,000 nodes, the map has a sample: nodes whose prediction changed since
+        ``changed_since`` and labelled nodes, at most a quarter each, and a uniform draw that hardly changes when the
+        graph grows.
         """
         snapshot = service.writer.current
         computed = service.background.find(("map",), maker.make, snapshot)

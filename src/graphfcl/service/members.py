@@ -68,14 +68,14 @@ def member_rows(snapshot: Snapshot, place: int) -> tuple[np.ndarray, np.ndarray]
 
 def member_routes(service: Service) -> APIRouter:
     """The members of a class."""
-    routes = APIRouter(prefix="/v1/classes", tags=["ask"])
+    routes = APIRouter(prefix="/v1/classes", tags=["read"])
 
     @routes.get("/{name}/members", response_model=Members)
     def list_members(name: str, limit: Limit = 50, cursor: Cursor = None) -> Response:
-        """Nodes without a label that are predicted as a class, the most doubtful first.
+        """List the nodes without a label that are predicted as a class, the most doubtful first.
 
-        ``choices``: for some thresholds of the probability, how many members reach it, and the number of errors that is
-        expected among them, Σ (1 − p), with its 95 % range.
+        ``choices`` says for some thresholds of the probability how many members reach the threshold, and how many
+        errors to expect among them: Σ (1 − p), with a conservative 95 % range (Poisson).
         """
         refuse_many(limit, service.limits.ids, "nodes")
         snapshot = service.writer.current
@@ -102,9 +102,12 @@ def accept_routes(service: Service) -> APIRouter:
 
     @routes.post("/{name}/accept", response_model=Changed)
     async def accept_members(change: Change, name: str, body: Accept) -> Response:
-        """Accept predictions: all members of a class with at least a given probability.
+        """Accept the predictions for the members of a class whose probability is at least ``threshold``.
 
-        The model does not learn from them, so no answer changes. The answer has the number of expected errors.
+        The model does not learn from accepted labels and is not measured on them, so no prediction changes. Removing
+        the labels undoes the acceptance exactly, and a label taught for such a node replaces the accepted one.
+        ``expected_errors`` assumes that the probabilities are calibrated and that every node is of a known class;
+        nodes of a class that the model does not know are further errors.
         """
         refuse_many(len(body.leave_out), service.limits.labels, "ids")
 

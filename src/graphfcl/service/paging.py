@@ -11,7 +11,9 @@ from graphfcl.service.problems import Problem
 LONGEST = 4_000  # characters of a cursor
 
 Limit = Annotated[int, Query(ge=1)]
-Cursor = Annotated[str | None, Query(description="``next_cursor`` of the page before; the first page without it.")]
+Cursor = Annotated[
+    str | None, Query(description="``next_cursor`` of the previous page; leave it out for the first page.")
+]
 
 
 def make_cursor(*values: str | int) -> str:

@@ -33,7 +33,7 @@ LISTED = 20
 
 def read_routes(service: Service) -> APIRouter:
     """All routes that read the model. Fast ones are async, since starting a thread would take longer than the work."""
-    routes = APIRouter(prefix="/v1", tags=["ask"])
+    routes = APIRouter(prefix="/v1", tags=["read"])
     _model_routes(routes, service)
     _node_routes(routes, service)
     _label_routes(routes, service)
@@ -44,7 +44,7 @@ def read_routes(service: Service) -> APIRouter:
 def _model_routes(routes: APIRouter, service: Service) -> None:
     @routes.get("/model", response_model=answers.Model)
     async def get_model() -> Response:
-        """The model that is served, and its version."""
+        """Describe the model: method, numbers of nodes, edges and classes, and when it changed last."""
         snapshot = service.writer.current
         graph, trouble = snapshot.graph, service.writer.trouble
         return answered(
@@ -63,14 +63,17 @@ def _model_routes(routes: APIRouter, service: Service) -> None:
 
     @routes.get("/classes", response_model=answers.Classes)
     def list_classes() -> Response:
-        """All classes: labels, recall before and after the last change, and what it would gain from more labels."""
+        """List all classes with their labels, recall and expected gain from more labels.
+
+        Recall is given now and before the last change. ``gain`` is the estimated gain in recall from 10 more labels.
+        """
         snapshot = service.writer.current
         listed, say = cards.class_cards(snapshot)
         return answered({"classes": listed, "say": say}, snapshot.version)
 
     @routes.get("/classes/{name}", response_model=answers.OneClass)
     def get_class(name: str) -> Response:
-        """One class."""
+        """Describe one class, as in the list of all classes."""
         snapshot, wanted = service.writer.current, sent_text(name)
         for card in cards.class_cards(snapshot)[0]:
             if str(card["name"]) == wanted:
@@ -79,7 +82,7 @@ def _model_routes(routes: APIRouter, service: Service) -> None:
 
     @routes.get("/versions", response_model=answers.Versions)
     def list_versions(limit: Limit = 100, cursor: Cursor = None) -> Response:
-        """What each version changed, the newest first."""
+        """List the versions of the model and what each of them changed, the newest first."""
         refuse_many(limit, service.limits.versions, "versions")
         snapshot = service.writer.current
         (below,) = [None] if cursor is None else read_cursor(cursor, int)
@@ -95,23 +98,34 @@ def _model_routes(routes: APIRouter, service: Service) -> None:
 def _node_routes(routes: APIRouter, service: Service) -> None:
     @routes.get("/nodes", response_model=answers.Nodes)
     def list_nodes(
-        q: Annotated[str, Query(max_length=1000)] = "", limit: Limit = LISTED, cursor: Cursor = None
+        q: Annotated[str, Query(max_length=1000, description="A text, such as the beginning of an id.")] = "",
+        limit: Limit = LISTED,
+        cursor: Cursor = None,
     ) -> Response:
-        """Nodes whose id equals, starts with or contains a text; all nodes without one."""
+        """List nodes whose id equals, starts with or contains the text ``q``.
+
+        Without ``q``, all nodes are listed.
+        """
         refuse_many(limit, service.limits.nodes, "nodes")
         snapshot = service.writer.current
         return answered(_node_page(snapshot, q, limit, cursor), snapshot.version)
 
     @routes.get("/nodes/{node}", response_model=answers.Node)
     async def get_node(node: str) -> Response:
-        """One node: its label, the model's prediction, its features."""
+        """Describe one node: its label and who gave it, the prediction, the unknown score, and its largest features.
+
+        ``classes`` holds the five most likely classes. ``kept`` of a statement holds the reason and the note.
+        """
         snapshot = service.writer.current
         (row,) = require_rows(snapshot, [sent_text(node)])
         return answered(cards.node_card(snapshot, row), snapshot.version)
 
     @routes.get("/nodes/{node}/neighbours", response_model=answers.Neighbours)
     def get_neighbours(node: str, limit: Limit = 150) -> Response:
-        """The nodes around a node, with positions to draw them at."""
+        """List the nodes around a node, with positions to draw them at.
+
+        ``total`` counts the nodes within two hops; it is null if the node has more than 5,000 neighbours.
+        """
         refuse_many(limit, service.limits.nodes, "nodes")
         snapshot = service.writer.current
         (row,) = require_rows(snapshot, [sent_text(node)])
@@ -119,14 +133,18 @@ def _node_routes(routes: APIRouter, service: Service) -> None:
 
     @routes.get("/nodes/{node}/explanation", response_model=answers.Explanation)
     def explain_node(node: str) -> Response:
-        """Why a node gets its class."""
+        """Explain the prediction for a node, in sentences and numbers."""
         snapshot = service.writer.current
         (row,) = require_rows(snapshot, [sent_text(node)])
         return answered(cards.explanation_card(snapshot, row), snapshot.version)
 
     @routes.post("/predictions", response_model=answers.Predictions)
     def predict(body: Batch) -> Response:
-        """The classes of many nodes, in columns."""
+        """Predict the classes of up to 1,000 nodes; the answer has columns.
+
+        With ``"on_unknown": "skip"``, nodes that are not in the graph are listed in ``left_out`` with the reason, and
+        the other nodes are predicted.
+        """
         refuse_many(len(body.ids), service.limits.ids, "ids")
         snapshot = service.writer.current
         places = unknown_places(snapshot, body.ids, body.on_unknown)
@@ -135,7 +153,7 @@ def _node_routes(routes: APIRouter, service: Service) -> None:
 
     @routes.post("/spread", response_model=answers.Spread)
     def measure_spread(body: Ids) -> Response:
-        """Whether some nodes are diverse enough to teach a class from."""
+        """Say whether some nodes are diverse enough to teach a class from."""
         refuse_many(len(body.ids), service.limits.ids, "ids")
         snapshot = service.writer.current
         require_rows(snapshot, body.ids)
@@ -163,11 +181,17 @@ def _node_page(snapshot: Snapshot, q: str, limit: int, cursor: str | None) -> di
 def _label_routes(routes: APIRouter, service: Service) -> None:
     @routes.get("/labels", response_model=answers.NodeLabels)
     def list_labels(
-        class_name: Annotated[str | None, Query(alias="class", max_length=CLASS_NAME.longest)] = None,
+        class_name: Annotated[
+            str | None, Query(alias="class", max_length=CLASS_NAME.longest, description="List only this class.")
+        ] = None,
         limit: Limit = 100,
         cursor: Cursor = None,
     ) -> Response:
-        """Labels with class, role, who gave them and when. class: list only labels of this class."""
+        """List labels: class, role, who gave each label and when.
+
+        ``role`` is ``train`` or ``validation`` (used by the fit), ``support`` (learned later) or ``accepted`` (a
+        prediction that a person accepted; the model does not learn from it).
+        """
         refuse_many(limit, service.limits.labels, "labels")
         snapshot = service.writer.current
         return answered(label_page(snapshot, class_name, limit, cursor), snapshot.version)
@@ -178,7 +202,11 @@ def _label_next_routes(routes: APIRouter, service: Service) -> None:
 
     @routes.get("/suggestions", response_model=answers.Suggestions)
     async def list_suggestions(budget: Limit = LISTED, strategy: StrategyName = "auto") -> Response:
-        """Nodes to label next, computed in the background: ``status`` says whether they are ready for this version."""
+        """Suggest nodes to label next.
+
+        Suggestions take seconds to compute, so they are computed in the background for each version. Until they are
+        ready, ``status`` is ``computing`` and the list is empty.
+        """
         refuse_many(budget, service.limits.suggestions, "suggestions")
         find_strategy(strategy)  # refuse an unknown one at once
         question = ("suggestions", budget, strategy)
@@ -190,18 +218,21 @@ def _label_next_routes(routes: APIRouter, service: Service) -> None:
 
     @routes.get("/groups", response_model=answers.Groups)
     async def list_groups(count: Limit = 5) -> Response:
-        """Groups of similar nodes that look unknown, to be named; computed in the background like suggestions."""
+        """List groups of similar nodes that look unknown, to be named.
+
+        Groups are computed in the background, like suggestions.
+        """
         refuse_many(count, service.limits.groups, "groups")
         return _computed(service, ("groups", count), lambda snapshot: snapshot.model.groups(count), cards.group_cards)
 
     @routes.get("/queue", response_model=answers.Queue)
     def list_queue(limit: Limit = LISTED, cursor: Cursor = None) -> Response:
-        """Nodes without a label, in the order in which to label them; ``unlabelled`` counts all of them.
+        """List all nodes without a label, in the order in which to label them.
 
-        The order is computed in the background. Until that of this version is ready, ``status`` is ``computing`` and
-        the order is that of ``order_version``, or a simple one if that is null. The nodes and their predictions are
-        always those of this version. Pages with the same ``version`` and ``order_version`` are parts of one list; a
-        cursor of another list is refused.
+        The order is computed in the background for each version. Until it is ready, ``status`` is ``computing`` and the
+        nodes have the order of ``order_version``, or a simple order if that is null. The nodes, their number
+        (``unlabelled``) and their predictions are always those of ``version``. Pages with the same ``version`` and
+        ``order_version`` are parts of one list. If either changes, start again without a cursor.
         """
         refuse_many(limit, service.limits.nodes, "nodes")
         snapshot = service.writer.current

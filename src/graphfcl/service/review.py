@@ -29,16 +29,20 @@ class Reviewed(Body):
 
 def review_routes(service: Service) -> APIRouter:
     """Labels that need a second look."""
-    routes = APIRouter(prefix="/v1", tags=["ask"])
+    routes = APIRouter(prefix="/v1", tags=["read"])
     disputes, votes = Disputes(), VoteLog(service.writer.versions)
 
     @routes.get("/label-issues", response_model=LabelIssues)
     def list_label_issues(limit: Limit = 50, cursor: Cursor = None) -> Response:
-        """Labels on which people disagree, then labels that the model disputes, the most probably wrong first.
+        """List labels that need a second look: disagreements, then disputes, the most probably wrong first.
 
-        Disputes take as long as a few fits to compute, so they are computed in the background, only on request. Until
+        A *disagreement* is a node to which people gave different classes, by the newest statement of each person. A
+        review, a removal, or a label with the reason ``review`` ends it. A *dispute* is a label that models trained
+        without it contradict. Disputes take as long as a few fits, so they are computed in the background, only when
+        this list is read, and for a newer version only after ten times the last computing time has passed. Until
         those of this version are ready, ``status`` is ``computing`` and the list has the disputes of
-        ``disputes_version`` whose labels are unchanged. Reviewed labels are not listed again.
+        ``disputes_version`` whose labels are unchanged. For a model on a graph folder only the command ``graphfcl
+        label-issues`` computes disputes. Reviewed labels are not listed again.
         """
         refuse_many(limit, service.limits.nodes, "labels")
         snapshot = service.writer.current
@@ -100,7 +104,7 @@ def keep_routes(service: Service) -> APIRouter:
 
     @routes.post("/labels/review", response_model=Changed)
     async def review_labels(change: Change, body: Reviewed) -> Response:
-        """Mark labels as reviewed: they are not listed as label issues again."""
+        """Mark labels as reviewed, so that they are not listed as label issues again."""
         refuse_many(len(body.ids), service.limits.labels, "ids")
 
         def apply(model: GraphClassifier, snapshot: Snapshot) -> None:

@@ -21,8 +21,13 @@ from graphfcl.service.service import Service, refuse_many, require_rows, sent_te
 from graphfcl.service.snapshots import Snapshot
 from graphfcl.service.writer import ChangeRequest, Details, stale
 
-IfMatch = Annotated[str | None, Header(alias="If-Match", description='Change only this version: "7".')]
-Key = Annotated[str | None, Header(alias="Idempotency-Key", description="A repeated request has the same key.")]
+IfMatch = Annotated[
+    str | None, Header(alias="If-Match", description='Make the change only if the model has this version: "7".')
+]
+Key = Annotated[
+    str | None,
+    Header(alias="Idempotency-Key", description="Repeat a request with the same key: it is made at most once."),
+]
 KEY_LENGTH = 200  # characters of an idempotency key
 DIGITS = 18
 
@@ -58,7 +63,7 @@ def write_routes(service: Service) -> APIRouter:
 
     @routes.post("/versions/{version}/rollback", response_model=Changed)
     async def roll_back(change: Change, version: int) -> Response:
-        """Write a version equal to an old one."""
+        """Write a new version that equals an old one."""
         return await service.run_change(lambda: service.writer.rollback(change, version))
 
     return routes
@@ -67,13 +72,21 @@ def write_routes(service: Service) -> APIRouter:
 def _label_routes(routes: APIRouter, service: Service) -> None:
     @routes.post("/labels", response_model=Changed)
     async def learn(change: Change, body: bodies.Labels) -> Response:
-        """Learn labels of nodes; an unknown class name starts a new class."""
+        """Learn labels of nodes; a name that the model does not know starts a new class.
+
+        A new name that looks like a known one is refused. ``new_classes`` changes this: a list of the only names that
+        may start a class, even if they look like a known one, or ``false``.
+        """
         statements = [statement_of(body.by, label, f"label {place}") for place, label in enumerate(body.labels, 1)]
         return await _learn_all(service, change, body, body.labels, statements)
 
     @routes.post("/import/label-studio", response_model=Changed)
     async def import_label_studio(change: Change, body: TasksToLearn) -> Response:
-        """Learn the labels of completed tasks of Label Studio."""
+        """Learn the completed annotations of a JSON export of Label Studio.
+
+        If two annotators of a task disagree, ``keep`` learns the first annotation and ``replace`` the last. The node is
+        listed as a label issue either way.
+        """
         return await _learn_all(service, change, body, *read_tasks(body))
 
     @routes.delete("/labels", response_model=Changed)
@@ -89,7 +102,10 @@ def _label_routes(routes: APIRouter, service: Service) -> None:
 
     @routes.post("/groups/{number}/name", response_model=Changed)
     async def name_group(change: Change, number: int, body: bodies.GroupName) -> Response:
-        """Name a group of a version: ``nodes``, or its typical, spread members, become the supports of a class."""
+        """Name a group: teach some of its members as a class.
+
+        By default as many typical members are taught as the model has shots; ``nodes`` chooses the members.
+        """
         refuse_many(len(body.nodes or ()), service.limits.labels, "nodes")
 
         def apply(model: GraphClassifier, snapshot: Snapshot) -> None:
@@ -202,7 +218,7 @@ def _class_routes(routes: APIRouter, service: Service) -> None:
 
     @routes.post("/classes/{name}/merge", response_model=Changed)
     async def merge_class(change: Change, name: str, body: bodies.Into) -> Response:
-        """Merge a class into another."""
+        """Merge a class into another class."""
         return await change_class(change, name, lambda model, old: model.merge(old, body.into))
 
     async def change_class(
@@ -224,7 +240,10 @@ def _class_routes(routes: APIRouter, service: Service) -> None:
 def _graph_routes(routes: APIRouter, service: Service) -> None:
     @routes.post("/nodes", response_model=Changed)
     async def add_nodes(change: Change, body: bodies.NewNodes) -> Response:
-        """Add nodes with features or texts, without edges, or update them."""
+        """Add nodes with features or texts, or update them.
+
+        ``on_existing`` says what happens to nodes that exist with other features. The new nodes have no edges.
+        """
         _refuse_dots(body.ids)
         refuse_many(len(body.ids), service.limits.labels, "ids")
 
@@ -235,7 +254,10 @@ def _graph_routes(routes: APIRouter, service: Service) -> None:
 
     @routes.post("/edges", response_model=Changed)
     async def add_edges(change: Change, body: bodies.NewEdges) -> Response:
-        """Add edges between existing nodes, or update their weights."""
+        """Add edges between existing nodes, or update their weights.
+
+        ``on_existing`` says what happens to edges that exist with another weight.
+        """
         refuse_many(max(len(body.sources), len(body.targets)), service.limits.labels, "edges")
 
         def apply(model: GraphClassifier, snapshot: Snapshot) -> None:
