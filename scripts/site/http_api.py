@@ -201,7 +201,8 @@ def described(text: str, names: Iterable[str]) -> tuple[str, dict[str, str]]:
     """The parts of a docstring: what stands before ``name: meaning``, and the meaning of each name."""
     known = "|".join(map(re.escape, names))
     start = re.compile(rf"(?:^|(?<=[.;] ))`*(?P<names>(?:{known})(?:, (?:{known}))*)`*: ")
-    lead, meanings = [], {}
+    lead: list[str] = []
+    meanings: dict[str, str] = {}
     for paragraph in map(str.split, text.split("\n\n")):
         words = " ".join(paragraph)
         found = list(start.finditer(words)) if known else []
