@@ -16,7 +16,7 @@ FOLDER = "reference/commands"
 
 # The pages that show a verb in use, the best one first; only those that exist are linked.
 GUIDES = {
-    "data": ("data.md", "columns.md", "check-data.md", "graph-folder.md"),
+    "data": ("data.md", "columns.md", "check-data.md", "datasets.md", "graph-folder.md"),
     "stream": ("visibility.md",),
     "run": ("experiments.md", "result-json.md"),
     "methods": ("methods.md", "your-method.md"),
@@ -24,25 +24,25 @@ GUIDES = {
     "bench": ("experiments.md", "grids.md", "benchmark.md"),
     "report": ("experiments.md",),
     "fit": ("production.md", "data.md"),
-    "learn": ("teaching.md", "jobs.md", "production.md"),
-    "labels": ("people.md", "production.md"),
-    "grow": ("grow.md", "production.md"),
+    "learn": ("teaching.md", "jobs.md"),
+    "labels": ("people.md",),
+    "grow": ("grow.md", "jobs.md"),
     "predict": ("production.md", "unknown.md", "answers.md"),
     "explain": ("production.md",),
-    "history": ("undo.md", "production.md", "model-folder.md"),
-    "rollback": ("undo.md", "production.md"),
-    "prune": ("production.md", "model-folder.md"),
-    "erase": ("erase.md", "production.md"),
-    "unlearn": ("undo.md", "production.md"),
-    "rename": ("undo.md", "production.md"),
-    "merge": ("undo.md", "production.md"),
-    "retire": ("undo.md", "production.md"),
-    "shrink": ("grow.md", "production.md"),
+    "history": ("undo.md", "model-folder.md"),
+    "rollback": ("undo.md",),
+    "prune": ("model-folder.md",),
+    "erase": ("erase.md",),
+    "unlearn": ("undo.md",),
+    "rename": ("undo.md",),
+    "merge": ("undo.md",),
+    "retire": ("undo.md",),
+    "shrink": ("grow.md",),
     "suggest": ("what-to-label.md", "active-learning.md"),
-    "groups": ("groups.md", "teaching.md"),
-    "label-issues": ("label-issues.md", "teaching.md"),
+    "groups": ("groups.md",),
+    "label-issues": ("label-issues.md",),
     "info": ("production.md",),
-    "refit": ("refit.md", "production.md"),
+    "refit": ("refit.md",),
     "serve": ("service.md", "deploy.md", "page.md"),
 }
 SHARED = {  # tables of options that several verbs have
@@ -86,7 +86,7 @@ def _index(verbs: dict[str, Any]) -> str:
 def _verb_page(name: str, command: Any) -> str:
     below = getattr(command, "commands", {})
     parts = [f"# graphfcl {name}", *_paragraphs(command)]
-    guides = [f"[{_title(page)}](../../{page})" for page in GUIDES[name] if (DOCS / page).exists()]
+    guides = [f"[{_title(page)}](../../{page})" for page in GUIDES[name]]
     parts.append(f"See also: {', '.join(guides)}.")
     if not below:
         return "\n\n".join([*parts, *_sections(name, command, "##")]) + "\n"

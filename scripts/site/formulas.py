@@ -14,8 +14,8 @@ def mathml(tex: str, *, block: bool) -> str:
 
     number = TAG.search(tex)
     made = convert(" ".join(TAG.sub("", tex).split()), display="block" if block else "inline").translate(MARKUP)
-    if not block:
-        return made
+    if not block:  # Markdown would make a paragraph of a line that begins with <math>
+        return f"<span>{made}</span>"
     shown = f'<span class="number">({number[1]})</span>' if number else ""
     return f'<div class="equation">{made}{shown}</div>'
 

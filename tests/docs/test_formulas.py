@@ -15,10 +15,10 @@ def shown(text: str) -> str:
 
 def test_a_formula_in_a_line() -> None:
     text = shown("a class $c$ has the mean $\\mu_c$.")
-    assert text.startswith("a class <math ")
+    assert text.startswith("a class <span><math ")
     assert "<mi>c</mi>" in text
     assert "<msub><mi>&#x003BC;</mi><mi>c</mi></msub>" in text
-    assert text.endswith("</math>.")
+    assert text.endswith("</math></span>.")
     assert "$" not in text
 
 
@@ -28,6 +28,11 @@ def test_an_equation_has_its_number_at_the_right() -> None:
     assert 'display="block"' in text
     assert '</math><span class="number">(3)</span></div>' in text
     assert "<mfrac>" in text
+
+
+def test_a_formula_at_the_start_of_a_line_stays_in_its_paragraph() -> None:
+    markdown = pytest.importorskip("markdown").markdown
+    assert markdown(shown("The mean of class $c$ is\n$\\mu_c$, a vector.")).count("<p>") == 1
 
 
 @pytest.mark.parametrize(
