@@ -371,7 +371,7 @@ def test_a_session_that_does_not_exist() -> None:
     [
         (
             (random_graph(15, [20] * 5), None),
-            "got tuple: load_dataset returns the graph and a protocol, give the first",
+            "got tuple: load_dataset returns the graph and a protocol; pass only the graph",
         ),
         ("debian", r"got str: load_dataset\(name\) reads one by its name"),
     ],

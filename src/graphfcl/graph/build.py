@@ -1,4 +1,4 @@
-"""From raw parts to a clean :class:`Graph`: checks, symmetry, duplicates, self loops, labels."""
+"""Build a :class:`Graph` from raw arrays: check them, make edges symmetric, merge duplicates, drop self loops."""
 
 import math
 import sys
@@ -33,17 +33,39 @@ def build_graph(
     missing: Iterable[str] | None = None,
     cleaned: int = 0,
 ) -> Graph:
-    """Check the parts of a graph and put them into one form.
+    """Build a graph from arrays, which are checked and cleaned.
 
-    adjacency: (n, n) scipy sparse matrix or dense array. Directed edges are made symmetric, duplicates merged (the
-        largest weight stays), self loops dropped; each of these leaves a note on the graph.
-    features: (n, d) sparse or dense, or None for none (d = 0). Sparse stays sparse, dense stays dense.
-    labels: (n,) class numbers (-1 or NaN: unknown) or class names (None or blank: unknown).
-    class_names: names of the class numbers, texts or integers; without them the numbers are the classes.
-    missing: names that mean that the class is not known, besides those of
-        :data:`graphfcl.graph.tables.columns.MISSING`. A name that stands among ``class_names`` is always a class.
-    node_ids: (n,) numbers or texts; without them, 0 to n-1. Ids and class names are cleaned: see :mod:`.ids`.
-    where: what to call the source in a message. cleaned: ids and names that were cleaned before.
+    Directed edges are made symmetric, duplicate edges are merged (the largest weight stays), and self loops are
+    dropped. Spaces around ids and class names are removed. Each change leaves a sentence in ``notes`` of the graph.
+
+    Args:
+        adjacency: (n, n) scipy sparse matrix or dense array of edge weights, or of 0 and 1.
+        features: (n, d) sparse or dense matrix; it stays sparse or dense. None if there are no features (d = 0).
+        labels: (n,) Class numbers (-1 or NaN where unknown) or class names (None or blank where unknown).
+        class_names: Names of the class numbers, texts or integers. By default the numbers themselves are the classes.
+        node_ids: (n,) Integers or texts, all different. Default: 0 to n - 1.
+        feature_names: (d,) Names of the feature columns.
+        text: Set if the features are word counts.
+        name: Name of the graph.
+        where: Name of the source in error messages.
+        notes: Sentences to put before the notes of this function.
+        missing: Labels that mean that the class is not known, in addition to the usual ones such as ``NA`` and
+            ``unknown``. A name in ``class_names`` is always a class.
+        cleaned: Number of ids and names that the caller cleaned already.
+
+    Returns:
+        The graph.
+
+    Raises:
+        InputError: If shapes do not match, or values are not finite numbers, or an id occurs twice.
+
+    Examples:
+        >>> import numpy as np
+        >>> from graphfcl import build_graph
+        >>> path = np.array([[0, 1, 0], [1, 0, 1], [0, 1, 0]])
+        >>> graph = build_graph(path, np.eye(3), ["tea", "cup", None], node_ids=["p1", "p2", "p3"])
+        >>> graph.class_names, graph.labels.tolist()
+        (('cup', 'tea'), [1, 0, -1])
     """
 
     def place(row: int) -> str:

@@ -61,7 +61,25 @@ def _read_array(path: str | Path, archive: Any, name: str) -> np.ndarray:
 
 
 def read_npz(path: str | Path, *, name: str | None = None) -> Graph:
-    """A graph from an ``.npz`` file in the sparse graph layout."""
+    """Read a graph from an ``.npz`` file in the sparse graph layout.
+
+    Args:
+        path: File with the arrays ``adj_*``, ``attr_*`` or ``attr_matrix``, and ``labels``.
+        name: Name of the graph. Default: the name of the file without ``.npz``.
+
+    Returns:
+        The graph.
+
+    Raises:
+        InputError: If the file does not exist, is damaged, holds pickles or has another layout.
+
+    Examples:
+        >>> from graphfcl import load_dataset, read_npz, write_npz
+        >>> graph, _ = load_dataset("synthetic:nodes=200,edges=800,classes=6,features=30")
+        >>> write_npz(graph, "small.npz")
+        >>> read_npz("small.npz")
+        Graph('small', 200 nodes, 800 edges, 30 features, 6 classes)
+    """
     arrays = read_arrays(path)
     text = read_text_settings(arrays, path)
     adjacency = read_csr(arrays, "adj", path)
@@ -174,7 +192,24 @@ def read_csr(arrays: Mapping[str, np.ndarray], prefix: str, path: str | Path) ->
 
 
 def write_npz(graph: Graph, path: str | Path) -> None:
-    """Write the graph in the sparse graph layout; each edge once, from the smaller node to the larger."""
+    """Write a graph to an ``.npz`` file in the sparse graph layout.
+
+    Each edge is stored once, from the smaller node number to the larger. The file appears only when it is complete.
+
+    Args:
+        graph: The graph.
+        path: File to write. An existing file is replaced.
+
+    Raises:
+        InputError: If the file cannot be written.
+
+    Examples:
+        >>> from graphfcl import load_dataset, read_npz, write_npz
+        >>> graph, _ = load_dataset("synthetic:nodes=200,edges=800,classes=6,features=30")
+        >>> write_npz(graph, "small.npz")
+        >>> read_npz("small.npz").sha256 == graph.sha256
+        True
+    """
     upper = sparse.triu(graph.adjacency, k=1, format="csr")
     arrays: dict[str, np.ndarray] = {
         "adj_indices": upper.indices,

@@ -342,7 +342,7 @@ def test_the_most_frequent_spelling_names_the_class(labels: list[str]) -> None:
         ({"unknown_ends": "drop"}, r"unknown_ends=drop is no value of this option: there are refuse, skip"),
         ({"decimal": ";"}, r"decimal=; is no value of this option"),
         ({"fold": "case"}, r"fold=case is no value of this option: there are no, yes"),
-        ({"missing": "tbd+NA", "known": ["na"]}, r"'na' stands in missing= and in known="),
+        ({"missing": "tbd+NA", "known": ["na"]}, r"'na' is in both missing= and known="),
     ],
 )
 def test_values_of_options_are_checked(options: dict[str, Any], message: str) -> None:

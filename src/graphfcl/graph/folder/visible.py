@@ -12,7 +12,7 @@ from graphfcl.graph.folder.manifest import row_type
 from graphfcl.graph.folder.rows import FolderRows
 from graphfcl.graph.graph import Features
 from graphfcl.graph.views import FeatureView
-from graphfcl.graph.visible import RELATIONS, VisibleGraph, nodes_near, require_relation
+from graphfcl.graph.visible import RELATIONS, VisibleGraph, find_nearby, require_relation
 from graphfcl.runtime.arrays import read_only, sealed_copy
 from graphfcl.runtime.files import sha256_of
 from graphfcl.runtime.resources import Resources
@@ -155,15 +155,15 @@ class VisibleFolder:
 
         The whole folder is read only if its degrees are known from the places of rows alone.
         """
-        near = nodes_near(self.neighbours_at, rows, hops, self.row_count)
+        nearby = find_nearby(self.neighbours_at, rows, hops, self.row_count)
         if "degrees" in self.__dict__ or (self.mask is None and not self.weighted):
-            degrees = self.degrees[near.nodes]
+            degrees = self.degrees[nearby.nodes]
         else:
-            degrees = np.zeros(near.nodes.size, dtype=np.float32)
-            outer = self.neighbours_at(near.outermost)
-            for some, block in ((near.inner, near.inner_rows), (near.outermost, outer)):
-                degrees[np.searchsorted(near.nodes, some)] = np.asarray(block.sum(axis=1), dtype=np.float32)
-        return VisibleGraph(near.nodes, near.adjacency, self.features_at(near.nodes)).with_degrees(degrees)
+            degrees = np.zeros(nearby.nodes.size, dtype=np.float32)
+            outer = self.neighbours_at(nearby.outermost)
+            for some, block in ((nearby.inner, nearby.inner_rows), (nearby.outermost, outer)):
+                degrees[np.searchsorted(nearby.nodes, some)] = np.asarray(block.sum(axis=1), dtype=np.float32)
+        return VisibleGraph(nearby.nodes, nearby.adjacency, self.features_at(nearby.nodes)).with_degrees(degrees)
 
     def loaded(self) -> VisibleGraph:
         """All of it in memory."""
