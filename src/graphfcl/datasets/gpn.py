@@ -97,7 +97,7 @@ def read_gpn(network: Path, matrices: list[Path], name: str, *, only_labelled: b
     index = np.concatenate([part[0] for part in parts])
     count = int(max(source.max(initial=-1), target.max(initial=-1), index.max(initial=-1))) + 1
     if index.size and (index.min() < 0 or np.unique(index).size != index.size):
-        raise InputError(f"{matrices[-1]}: a node number is negative or stands twice in Index: download it again.")
+        raise InputError(f"{matrices[-1]}: a node number is negative or occurs twice in Index: download it again.")
     widths = {part[2].shape[1] for part in parts}
     if len(widths) > 1:
         raise InputError(

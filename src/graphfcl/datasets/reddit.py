@@ -82,7 +82,7 @@ def _whole_numbers(path: Path) -> dict[str, int]:
         raise InputError(f"{path} is not a JSON object of node ids: download it again.")
     strange = [value for value in content.values() if not isinstance(value, int)]
     if strange and isinstance(strange[0], list):
-        raise InputError(f"{path} has lists of classes (multi-label); choose one class a node.")
+        raise InputError(f"{path} has lists of classes (multi-label); choose one class per node.")
     if strange:
         raise InputError(f"{path}: the value {strange[0]!r} is not a whole number: download it again.")
     return content

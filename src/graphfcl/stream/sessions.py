@@ -33,7 +33,7 @@ class BaseSession:
         pseudo_novel_tasks: Pseudo-novel columns, divided into tasks of N classes.
         visible_graph: Graph that the learner sees.
         way: Number N of new classes in each later session.
-        shot: Number K of supports of each new class. If the protocol sets ``pool_as_supports``, classes have at least K.
+        shot: Number K of supports of each new class; at least K if the protocol sets ``pool_as_supports``.
         track: What of the graph is visible; see :class:`Protocol`.
         protocol: ``strict`` or ``paper``.
 

@@ -256,7 +256,7 @@ def test_a_sum_beyond_float32_names_the_edges(tmp_path: Path) -> None:
             read()
 
 
-# Ids that stand several times
+# Ids that occur several times
 
 
 @pytest.mark.parametrize("form", ["csv", "parquet"])
@@ -268,7 +268,7 @@ def test_ids_that_stand_several_times_are_counted_and_named(tmp_path: Path, form
     else:
         tables(tmp_path, {"id": ids, "label": ["a"] * len(ids)}, {"source": [1], "target": [2]})
     listed = ", ".join(f"'{node}' in {place(row)}" for node, row in ((7, 4), (1, 6), (6, 11), (5, 12), (4, 13)))
-    message = f"nodes.{form}: 7 node ids stand several times: {listed}, 2 more; a node has one id and one row."
+    message = f"nodes.{form}: 7 node ids occur several times: {listed}, 2 more; a node has one id and one row."
     for read in (lambda: read_tables(tmp_path), lambda: import_graph(tmp_path, tmp_path / "refused")):
         with pytest.raises(InputError) as raised:
             read()
@@ -278,7 +278,7 @@ def test_ids_that_stand_several_times_are_counted_and_named(tmp_path: Path, form
 def test_ids_that_cleaning_makes_one_are_counted(tmp_path: Path) -> None:
     tables(tmp_path, "id,label\na,x\na ,y\nb,x\nb,y\n", "source,target\na,b\n")
     for read in (lambda: read_tables(tmp_path), lambda: import_graph(tmp_path, tmp_path / "refused")):
-        with pytest.raises(InputError, match=r"2 node ids stand several times once cleaned .*: 'a' in line 3, 'b' in"):
+        with pytest.raises(InputError, match=r"2 node ids occur several times once cleaned .*: 'a' in line 3, 'b' in"):
             read()
 
 

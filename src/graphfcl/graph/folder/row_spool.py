@@ -51,7 +51,7 @@ class RowSpool:
             stop = min(start + self._size, self._count)
             order = np.argsort(places)
             if not np.array_equal(places[order], np.arange(start, stop)):
-                raise ValueError("rows are missing, or stand twice")
+                raise ValueError("rows are missing, or occur twice")
             values = []
             for kind, dtype in enumerate(self._dtypes):
                 values.append(gather(self._read(number, f"{kind}", dtype), lengths, order))

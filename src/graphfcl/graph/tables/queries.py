@@ -197,7 +197,7 @@ def _is_sqlite(database: str) -> bool:
 
 
 def _check_columns(names: list[str], called: object) -> None:
-    """Raise an InputError if a column has no name of its own (then it is a piece of the query) or a name occurs twice."""
+    """Raise an InputError if a column has no name (its name is a piece of the query), or a name occurs twice."""
     for place, name in enumerate(names, 1):
         if "'" in name or '"' in name:
             raise InputError(f"column {place} of {called} has no name: give it one with AS.")

@@ -125,7 +125,7 @@ def _index_edges(edges: ArrayStream) -> Iterator[EdgeBlock]:
 def _labels(coder: LabelCoder, count: int, path: Path, place: Place) -> CleanLabels:
     labels = coder.finish(str(path), place)
     if labels.numbers.size != count:
-        raise InputError(f"{path}: {labels.numbers.size} labels for {count} nodes; give one a node.")
+        raise InputError(f"{path}: {labels.numbers.size} labels for {count} nodes; give one per node.")
     return labels
 
 
@@ -137,7 +137,7 @@ def _one_graph(counts: np.ndarray, path: Path) -> int:
 
 def _refuse_several(shape: tuple[int, ...], path: Path) -> None:
     if len(shape) > 1 and shape[1] != 1:
-        raise InputError(f"{path} has {shape[1]} labels a node (multi-label); choose one class a node.")
+        raise InputError(f"{path} has {shape[1]} labels per node (multi-label); choose one class per node.")
 
 
 def _unused(names: list[str], raw: Path) -> list[str]:
