@@ -100,8 +100,8 @@ def _draw_more(pairs: Pairs, path: Path, drawn: int, folder: Path, memory: int, 
         sorter.add(*pairs.block(random, min(EDGES, missing - start)))
     merged = path.with_suffix(".merged")
     with open(merged, "wb") as file:
-        for stretch in sorter.stretches():
-            file.write((stretch.rows * count + stretch.columns).data)
+        for block in sorter.sorted_blocks():
+            file.write((block.rows * count + block.columns).data)
     merged.rename(path)
     return sorter.facts.pairs
 

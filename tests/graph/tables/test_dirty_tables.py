@@ -195,7 +195,7 @@ def test_decimal_commas_are_read_on_request(tmp_path: Path) -> None:
     assert graph.sha256 == read_tables(tmp_path, decimal=",").sha256
     assert column(graph, "price") == [19.5, -0.25, 9.625]
     assert sorted(set(graph.adjacency.data.tolist())) == [0.5, 2]
-    assert "size (numbers, but for '1.000' in line 4" in graph.notes[0]  # a thousand, or one?
+    assert "size (numbers, except '1.000' in line 4" in graph.notes[0]  # a thousand, or one?
     assert graph.columns is not None
     assert graph.columns.decimal == "comma"
 
