@@ -40,7 +40,7 @@ def find_dataset(name: str | Path, columns: ReadColumns | None = None) -> tuple[
         ('synthetic', {'nodes': '2000', 'classes': '8'})
     """
     if not isinstance(name, str | Path):
-        raise InputError(f"load_dataset takes a name or a path, not {type(name).__name__}: give one of them.")
+        raise InputError(f"a dataset is given by its name or a path, not by {type(name).__name__}: pass one of them.")
     stem, options = split_options(str(name))
     names = REGISTRY.names()
     if stem in REGISTRY.own or stem in names:

@@ -252,7 +252,7 @@ def test_a_sum_beyond_float32_names_the_edges(tmp_path: Path) -> None:
         lambda: read_tables(tmp_path, repeated="sum"),
         lambda: import_graph(f"{tmp_path}:repeated=sum", tmp_path / "no"),
     ):
-        with pytest.raises(InputError, match=r"edges\.csv: the weights of rows of one edge add up to 6e\+38, beyond"):
+        with pytest.raises(InputError, match=r"edges\.csv: the weights of one edge add up to 6e\+38, beyond"):
             read()
 
 
