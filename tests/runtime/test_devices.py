@@ -64,5 +64,5 @@ def test_a_graph_on_the_disk_takes_no_gpu(tmp_path: Path, monkeypatch: pytest.Mo
     assert str(again.parts().learner.device) == "cpu"
     with pytest.raises(InputError, match="device cuda: a graph on disk is processed on the CPU"):
         GraphClassifier.load(tmp_path / "model", device="cuda")
-    with pytest.raises(InputError, match="device cuda:1: a graph that stays on the disk"):
+    with pytest.raises(InputError, match="device cuda:1: a graph on disk"):
         GraphClassifier("sgc-ridge", device="cuda:1").fit(graph)

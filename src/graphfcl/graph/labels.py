@@ -255,8 +255,8 @@ def _label_array(labels: Any, where: str) -> np.ndarray:
     if array.dtype.kind == "S":
         return text_array([text_of(each, where) for each in array.tolist()]) if array.ndim == 1 else array
     if array.dtype.kind == "O" and array.ndim == 1:
-        labels_there = [label for label in array.tolist() if label is not None]
-        if labels_there and all(isinstance(label, Real) for label in labels_there):
+        present = [label for label in array.tolist() if label is not None]
+        if present and all(isinstance(label, Real) for label in present):
             return np.array([UNKNOWN if label is None or label != label else label for label in array.tolist()])
     return array
 

@@ -18,12 +18,12 @@ class Need:
     """Memory that a computation needs at one time.
 
     Args:
-        held: Size in bytes.
+        size: Size in bytes.
         what: Name of the data in messages.
         here: Whether only the main process needs it. Otherwise every task does.
     """
 
-    held: int
+    size: int
     what: str
     here: bool = False
 
@@ -85,7 +85,7 @@ class Resources:
         """
         if not self._plan.on_this_machine:
             return self.memory - process_bytes()
-        left = self.memory - self._around(nodes)
+        left = self.memory - self._process_bytes_here(nodes)
         return left // self.workers - process_bytes() if self._has_processes else left
 
     def needed_for(self, task: int, nodes: int) -> int:
@@ -100,7 +100,8 @@ class Resources:
         """
         if not self._plan.on_this_machine:
             return task + process_bytes()
-        return self._around(nodes) + (self.workers * (task + process_bytes()) if self._has_processes else task)
+        workers = self.workers * (task + process_bytes()) if self._has_processes else task
+        return self._process_bytes_here(nodes) + workers
 
     def require(self, nodes: int, *needs: Need) -> None:
         """Check that the memory limit is large enough.
@@ -115,24 +116,24 @@ class Resources:
         needed, largest = max(((self._needed(each, nodes), each) for each in needs), key=lambda pair: pair[0])
         if needed > self.memory:
             several = self._plan.on_this_machine and self.workers > 1
-            held = f"{largest.what} in each of {self.workers} workers" * (self.workers > 1 and not largest.here)
+            in_workers = f"{largest.what} in each of {self.workers} workers" * (self.workers > 1 and not largest.here)
             enough = needed + SLACK * (1 + self.workers * (self._plan.on_this_machine and self._has_processes))
             raise InputError(
-                f"--memory {format_bytes(self.memory)} is too small: {held or largest.what} needs "
+                f"--memory {format_bytes(self.memory)} is too small: {in_workers or largest.what} needs "
                 f"{format_bytes(enough)}; give that much{', or fewer workers' * several}."
             )
 
     def _needed(self, need: Need, nodes: int) -> int:
         if not need.here:
-            return self.needed_for(need.held, nodes)
+            return self.needed_for(need.size, nodes)
         waiting = self.workers * process_bytes() if self._has_processes and self._plan.on_this_machine else 0
-        return self._around(nodes) + waiting + need.held
+        return self._process_bytes_here(nodes) + waiting + need.size
 
     @property
     def _has_processes(self) -> bool:
         """Whether workers are separate processes. One local worker is this process itself."""
         return self.workers > 1 or self._plan.backend != "local"
 
-    def _around(self, nodes: int) -> int:
+    def _process_bytes_here(self, nodes: int) -> int:
         """Bytes that the main process needs in any case."""
         return process_bytes() + PER_NODE * nodes

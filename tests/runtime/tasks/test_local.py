@@ -101,7 +101,7 @@ def test_progress_counts_finished_tasks(two: Workers) -> None:
 
 def test_a_function_that_cannot_travel_is_refused_before_anything_runs() -> None:
     ran = []
-    with pytest.raises(TypeError, match="top of a module"):
+    with pytest.raises(TypeError, match="top level of a module"):
         run_tasks(partial(lambda item: ran.append(item), 3), [1])
     assert not ran
 

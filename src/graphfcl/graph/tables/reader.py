@@ -148,16 +148,16 @@ def _read_edges(edges: Table, ends: EdgeColumns, ids: np.ndarray) -> tuple[spars
     index = IdIndex(text_array([str(node) for node in ids.tolist()]))  # the ends of edges are read as texts
     texts = [edges.texts(column, "a node id") for column in (ends.source, ends.target)]
     source, target = (index.rows(wanted) for wanted in texts)
-    unknown, leads_out = UnknownEnds(), (source < 0) | (target < 0)
-    rows = np.flatnonzero(leads_out)[:LISTED]
+    unknown, has_unknown = UnknownEnds(), (source < 0) | (target < 0)
+    rows = np.flatnonzero(has_unknown)[:LISTED]
     unknown.add(rows, [texts[0 if source[row] < 0 else 1][row] for row in rows.tolist()])
-    unknown.count = int(leads_out.sum())
+    unknown.count = int(has_unknown.sum())
     if unknown.count and ends.unknown_ends == "refuse":
         raise unknown.refuse(edges, edges.row_count)
     weights = None if ends.weight is None else weights_of(edges, ends.weight)
     if unknown.count:
-        source, target = source[~leads_out], target[~leads_out]
-        weights = None if weights is None else weights[~leads_out]
+        source, target = source[~has_unknown], target[~has_unknown]
+        weights = None if weights is None else weights[~has_unknown]
     adjacency, notes = adjacency_from_edges(source, target, weights, ids.size, str(edges.path), ends.repeated)
     return adjacency, [ends.note(edges, edges.row_count, unknown), *notes]
 
