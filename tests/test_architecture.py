@@ -207,7 +207,9 @@ def functions() -> Iterator[tuple[str, ast.FunctionDef]]:
 
 def test_functions_are_short_and_take_few_things() -> None:
     for name, node in functions():
-        assert (node.end_lineno or 0) - node.lineno + 1 <= LONGEST, f"{name} is too long"
+        docstring = node.body[0] if ast.get_docstring(node) else None
+        documented = (docstring.end_lineno or 0) - docstring.lineno + 1 if docstring else 0
+        assert (node.end_lineno or 0) - node.lineno + 1 - documented <= LONGEST, f"{name} is too long"
         arguments = node.args
         count = len([*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs])
         assert count - (node.name == "__init__") <= MOST_PARAMETERS, f"{name} has {count} parameters"

@@ -135,9 +135,9 @@ def damaged_columns(files: Files) -> sparse.csc_array:
         ("Attributes", lambda _: {"field": 1.0}, "do not all hold numbers"),
         ("Label", lambda files: np.array(["x"] * files.index["test"].size, dtype=object), "do not all hold numbers"),
         ("Index", lambda files: files.index["test"] + 0.5, "a node number in Index is not whole"),
-        ("Index", lambda files: np.zeros(files.index["test"].size), "negative or stands twice"),
-        ("Index", lambda files: files.index["test"] - 100, "negative or stands twice"),
-        ("Index", lambda files: files.index["train"][: files.index["test"].size], "negative or stands twice"),
+        ("Index", lambda files: np.zeros(files.index["test"].size), "negative or occurs twice"),
+        ("Index", lambda files: files.index["test"] - 100, "negative or occurs twice"),
+        ("Index", lambda files: files.index["train"][: files.index["test"].size], "negative or occurs twice"),
     ],
 )
 def test_matrices_that_cannot_be_used_are_refused(tmp_path: Path, key: str, change: Any, words: str) -> None:

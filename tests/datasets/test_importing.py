@@ -163,7 +163,7 @@ def test_a_graph_folder_is_not_imported_again(tmp_path: Path) -> None:
 
 def test_too_little_memory_says_how_much_is_needed(tmp_path: Path) -> None:
     with pytest.raises(
-        InputError, match=r"100MB of memory are too little for the 400 nodes .* give --memory [0-9]+\.?[0-9]*MB"
+        InputError, match=r"100MB of memory is too little for the 400 nodes .* give --memory [0-9]+\.?[0-9]*MB"
     ):
         import_graph(NAME, tmp_path / "out", memory="100MB")
     with pytest.raises(InputError, match="--memory is 'much'"):

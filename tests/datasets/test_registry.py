@@ -48,7 +48,7 @@ def test_every_name_is_found(name: str) -> None:
         ("synthetic:clases=3", "synthetic has no option 'clases': did you mean 'classes'"),
         ("synthetic:=3", r"options are written as NAME:key=value,key=value, and several values of one as key=a\+b"),
         ("synthetic:8,nodes=3", "options are written as NAME:key=value"),
-        (3, "called by a name or a path, and not by int"),
+        (3, "given by its name or a path, not by int"),
         ("friends.npz", r"friends\.npz does not exist"),
         ("missing/folder", "there is no dataset or file 'missing/folder'"),
     ],

@@ -116,7 +116,7 @@ def test_dense_signal_is_the_length_of_a_class_mean() -> None:
         ("synthetic:homophily=high", "homophily is 'high', it must be a number"),
         ("synthetic:nodes=", "NAME:key=value"),
         ("synthetic:kind=colours", "kind is 'colours'; it must be words or dense"),
-        ("synthetic:nodes=5,classes=6", "6 classes do not fit 5 nodes"),
+        ("synthetic:nodes=5,classes=6", "6 classes do not fit into 5 nodes"),
         ("synthetic:nodes=20,edges=100", "100 edges are too dense for 20 nodes"),
         ("synthetic:edges=-1", "must not be negative"),
         ("synthetic:homophily=2", r"homophily must be in \[0, 1\]"),

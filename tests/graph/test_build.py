@@ -136,14 +136,14 @@ def test_every_node_keeps_the_name_of_its_class(labels: list[str | None]) -> Non
     ("labels", "class_names", "words"),
     [
         (np.eye(3), None, "multi-label"),
-        (sparse.csr_array(np.eye(3)), None, "one class a node"),
-        ([["a"], ["a", "b"], ["b"]], None, "one class a node"),
+        (sparse.csr_array(np.eye(3)), None, "one class per node"),
+        ([["a"], ["a", "b"], ["b"]], None, "one class per node"),
         (["a", ["a", "b"], "b"], None, "multi-label"),
         ([0.5, 1, 2], None, "whole numbers"),
         ([0, 1, float("inf")], None, "whole numbers"),
         (np.array([1j, 0, 0]), None, "cannot be read"),
         ([0, 1], None, "2 labels for 3 nodes"),
-        (None, None, "one label a node"),
+        (None, None, "one label per node"),
         ([0, 1, 2], ("a", "b"), "label 2 has no name"),
         (["a", "b", "z"], ("a", "b"), "'z' is not among the class names"),
         ([0, 1, 0], ("a", "a"), "twice"),
@@ -221,8 +221,8 @@ def test_ids_are_numbers_or_texts() -> None:
     ("ids", "words"),
     [
         ([1, 2], "2 node ids for 3 nodes"),
-        ([4, 2, 4], "node id 4 stands twice"),
-        (["x", "y", "x"], "node id 'x' stands twice"),
+        ([4, 2, 4], "node id 4 occurs twice"),
+        (["x", "y", "x"], "node id 'x' occurs twice"),
     ],
 )
 def test_ids_that_cannot_be_used_are_refused(ids: list[Any], words: str) -> None:

@@ -162,7 +162,7 @@ def test_heterogeneous_data_is_refused() -> None:
         ({"edge_index": torch.tensor([0, 1])}, r"edge_index has shape \(2,\), it must be \(2, edges\)\."),
         ({"edge_index": torch.eye(3).to_sparse()}, r"edge_index has shape \(3, 3\), it must be"),
         ({"edge_index": EDGES.float()}, "edge_index holds float32, it must hold numbers of nodes"),
-        ({"edge_weight": torch.ones(3)}, "3 edge weights for 4 edges; give one an edge"),
+        ({"edge_weight": torch.ones(3)}, "3 edge weights for 4 edges; give one per edge"),
         ({"edge_weight": torch.ones(4, 2)}, "8 edge weights for 4 edges"),
         ({"y": None}, "the PyG data has no 'y'"),
         ({"edge_index": None}, "the PyG data has no 'edge_index'"),

@@ -69,7 +69,7 @@ BIDI = ("LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI")
 def test_a_column_is_cleaned_as_each_of_its_texts(texts: list[str]) -> None:
     single = [cleaned(text) for text in texts]
     if None in single or len(set(single)) < len(single):
-        with pytest.raises(InputError, match=r"^row \d+: |^\d node ids stand several times: '"):
+        with pytest.raises(InputError, match=r"^row \d+: |^\d node ids occur several times: '"):
             make_ids(texts, lambda row: f"row {row}")
         return
     ids, changed = make_ids(texts, lambda row: f"row {row}")
@@ -113,7 +113,7 @@ def test_two_ids_that_are_one_once_cleaned_are_both_named() -> None:
         graph_of(["a", "b", "a "])
     with pytest.raises(InputError, match=r"'cafe\u0301', 'café'"):
         graph_of(["a"], class_names=["cafe\u0301", "café"])
-    with pytest.raises(InputError, match="'1' stands twice"):
+    with pytest.raises(InputError, match="'1' occurs twice"):
         graph_of([1, "1", "x"])
 
 

@@ -89,8 +89,8 @@ BAD = {
     "needs:X": ("import a_module_that_is_not_there\n", "a_module_that_is_not_there"),
     "other:Lerner": ("from tests.methods.test_registry import Constant as Learner2\n", "did you mean 'Learner2'"),
     "empty:X": ("", "it has no learner"),
-    "number:x": ("x = 3\n", "no class that derives from graphfcl.Learner"),
-    "plain:X": ("class X:\n    pass\n", "no class that derives from graphfcl.Learner"),
+    "number:x": ("x = 3\n", "not a class that derives from graphfcl.Learner"),
+    "plain:X": ("class X:\n    pass\n", "not a class that derives from graphfcl.Learner"),
     "lacks:X": ("from graphfcl import Learner\nclass X(Learner):\n    pass\n", "lacks fit, learn, scores"),
 }
 START = "from tests.methods.test_registry import Constant\nfrom dataclasses import dataclass\n"

@@ -216,7 +216,7 @@ def worst(confusion: np.ndarray, arrival: np.ndarray, session: int) -> float:  #
             "graphfcl itself uses that name",
         ),
         (register_metric, SessionMetric(name="x", title="", what="", of=None), "cannot be called"),  # type: ignore[arg-type]
-        (register_dataset, 3, "it is no graphfcl.Dataset"),
+        (register_dataset, 3, "it is not a graphfcl.Dataset"),
         (register_dataset, Dataset("debian", "", len, ""), "graphfcl itself uses that name"),  # type: ignore[arg-type]
         (register_dataset, Dataset("x", "", None, ""), "cannot be called"),  # type: ignore[arg-type]
     ],

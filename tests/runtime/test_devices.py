@@ -21,8 +21,8 @@ from tests.methods.blocks.samples import random_graph
         ("cuda:1\n", 2, "it must be auto, cpu or cuda"),
         ("cuda", 0, "--device cuda: this machine has no usable GPU; take cpu."),
         ("cuda:1", 0, "--device cuda:1: this machine has no usable GPU; take cpu."),
-        ("cuda:1", 1, "--device cuda:1: this machine has one GPU, cuda:0; take one that is there."),
-        ("cuda:7", 4, "this machine has 4 GPUs, cuda:0 to cuda:3; take one that is there."),
+        ("cuda:1", 1, "--device cuda:1: this machine has one GPU, cuda:0; take one of these."),
+        ("cuda:7", 4, "this machine has 4 GPUs, cuda:0 to cuda:3; take one of these."),
     ],
 )
 def test_a_device_that_is_not_there_gets_a_sentence(
@@ -62,7 +62,7 @@ def test_a_graph_on_the_disk_takes_no_gpu(tmp_path: Path, monkeypatch: pytest.Mo
     model.save(tmp_path / "model")
     again = GraphClassifier.load(tmp_path / "model", device="auto")
     assert str(again.parts().learner.device) == "cpu"
-    with pytest.raises(InputError, match="device cuda: a graph that stays on the disk is computed on the CPU"):
+    with pytest.raises(InputError, match="device cuda: a graph on disk is processed on the CPU"):
         GraphClassifier.load(tmp_path / "model", device="cuda")
-    with pytest.raises(InputError, match="device cuda:1: a graph that stays on the disk"):
+    with pytest.raises(InputError, match="device cuda:1: a graph on disk"):
         GraphClassifier("sgc-ridge", device="cuda:1").fit(graph)

@@ -89,7 +89,7 @@ def test_other_tracks_have_no_candidates_and_keep_their_hashes(graph: Graph) -> 
 
 def test_sessions_are_made_of_answers(graph: Graph) -> None:
     stream = active(graph)
-    with pytest.raises(InputError, match="a strategy names"):
+    with pytest.raises(InputError, match="a strategy chooses"):
         stream.session(1)
     nodes = stream.candidates[:3]
     session = stream.active_session(1, ("new",), nodes.copy(), np.array([0, 6, 6]))

@@ -122,10 +122,10 @@ def test_a_file_cannot_change_what_learners_see_of_features(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("key", "value", "message"),
     [
-        ("seed", "0", "no whole stream"),
-        ("seed", -1, "no whole stream"),
-        ("classes", [{"name": "gone"}], "no whole stream"),
-        ("graph", {"sha256": 3}, "no whole stream"),
+        ("seed", "0", "not a complete stream"),
+        ("seed", -1, "not a complete stream"),
+        ("classes", [{"name": "gone"}], "not a complete stream"),
+        ("graph", {"sha256": 3}, "not a complete stream"),
         ("left_out", None, ""),
     ],
 )

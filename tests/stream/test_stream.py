@@ -261,7 +261,7 @@ def test_a_class_too_small_for_pseudo_novel_may_still_be_novel() -> None:
     [
         ({"base": 2, "pseudo_novel": 1, "novel": ("c5",)}, "class 'c5' of graph has 4 nodes.*fewer shots"),
         ({"base": ("c9",), "pseudo_novel": 1}, "no class 'c9'"),
-        ({"base": ("c1",), "pseudo_novel": ("c1",)}, "named for two parts"),
+        ({"base": ("c1",), "pseudo_novel": ("c1",)}, "named for two roles"),
         (
             {"base": 5, "pseudo_novel": 3},
             r"5 base \+ 3 pseudo-novel classes.*has 5 classes with the 10 nodes that a pseudo",
@@ -371,7 +371,7 @@ def test_a_session_that_does_not_exist() -> None:
     [
         (
             (random_graph(15, [20] * 5), None),
-            "got tuple: load_dataset returns the graph and a protocol, give the first",
+            "got tuple: load_dataset returns the graph and a protocol; pass only the graph",
         ),
         ("debian", r"got str: load_dataset\(name\) reads one by its name"),
     ],

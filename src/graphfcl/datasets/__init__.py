@@ -1,4 +1,4 @@
-"""Names to graphs. A dataset is added by one file that makes a ``Dataset``, and one line in ``registry.py``."""
+"""Datasets by name. To add one, write a file that makes a ``Dataset``, and add a line to ``registry.py``."""
 
 from graphfcl.runtime.lazy_names import names_of_stub
 

@@ -1,4 +1,4 @@
-"""What a dataset is, and the small things all of them need."""
+"""The ``Dataset`` class, the data folder, and options such as ``nodes=2000`` in a name."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -16,14 +16,25 @@ Settings = TypeVar("Settings")
 
 @dataclass(frozen=True)
 class Dataset:
-    """One named graph.
+    """Named graph with its source and default protocol.
 
-    load: called with the folder of data files, in which all ``files`` are, and the options of the name; returns the
-        graph.
-    protocol: the default rules; None suggests them from the graph.
-    files: what must lie in the data folder; none if the graph is shipped or made.
-    source: where the files come from.
-    note: anything a reader of its figures must know.
+    Args:
+        name: Name by which :func:`load_dataset` finds it, after :func:`register_dataset`.
+        title: Description in one line.
+        load: Function of the data folder and of the options in the name. It returns the graph.
+        source: Where the files come from.
+        protocol: Default protocol. None suggests one from the graph.
+        files: Names of the files that must be in the data folder. Empty if the graph needs no files.
+        note: Anything that readers of results on it must know.
+        options: Names of the options that ``load`` accepts.
+
+    Examples:
+        >>> import numpy as np
+        >>> from graphfcl import Dataset, build_graph
+        >>> def load(folder, options):
+        ...     return build_graph(1 - np.eye(4), np.eye(4), ["a", "a", "b", "b"], name="clique")
+        >>> Dataset("clique", "four nodes, all linked", load, source="made up").read(None, {})
+        Graph('clique', 4 nodes, 6 edges, 4 features, 2 classes)
     """
 
     name: str
@@ -36,11 +47,29 @@ class Dataset:
     options: tuple[str, ...] = field(default=())
 
     def missing_files(self, folder: Path | None) -> tuple[str, ...]:
-        """Those of ``files`` that are not in the folder."""
+        """List files that are not in a folder.
+
+        Args:
+            folder: Data folder. None if no folder is set.
+
+        Returns:
+            Names of missing files.
+        """
         return tuple(name for name in self.files if folder is None or not (folder / name).exists())
 
     def read(self, data_dir: str | Path | None, options: dict[str, str]) -> Graph:
-        """The graph; an error if a file is missing. data_dir: see :func:`data_folder`."""
+        """Load the graph.
+
+        Args:
+            data_dir: Folder with the files. Default: the environment variable GRAPHFCL_DATA.
+            options: Options in the name, as texts.
+
+        Returns:
+            The graph.
+
+        Raises:
+            InputError: If a file or the data folder is missing.
+        """
         if not self.files:
             return self.load(Path(), options)
         folder = data_folder(data_dir)
@@ -56,7 +85,7 @@ class Dataset:
 
 
 def data_folder(data_dir: str | Path | None) -> Path | None:
-    """The folder of data files: ``data_dir``, or that of the environment."""
+    """Return the folder of data files: ``data_dir``, else the environment variable, else None."""
     value = data_dir or os.environ.get(DATA_VARIABLE)
     if not value:
         return None
@@ -67,7 +96,7 @@ def data_folder(data_dir: str | Path | None) -> Path | None:
 
 
 def settings_from(kind: type[Settings], options: Mapping[str, str], where: str) -> Settings:
-    """A settings dataclass from ``key=value`` options, each turned into the type of its field."""
+    """Make a settings dataclass from options in text form, each converted to the type of its field."""
     names = [item.name for item in fields(kind)]  # type: ignore[arg-type]
     hints = get_type_hints(kind)
     values: dict[str, Any] = {}

@@ -1,4 +1,4 @@
-"""From a name or a path to its dataset and graph."""
+"""Find and load datasets by name or path."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,14 +19,28 @@ if TYPE_CHECKING:
 
 
 def find_dataset(name: str | Path, columns: ReadColumns | None = None) -> tuple[Dataset, dict[str, str]]:
-    """The dataset of a name or a path, and its options: ``synthetic:nodes=2000,classes=8``.
+    """Find a dataset without loading it.
 
-    columns: of tables that were read before; a folder of tables is read alike where its options say nothing else.
+    Args:
+        name: Name of a dataset, ``.npz`` file, folder of tables or graph folder. Options follow after a colon, as in
+            ``synthetic:nodes=2000,classes=8``.
+        columns: Columns of tables that were read before. A folder of tables is read in the same way, except where
+            options differ.
+
+    Returns:
+        The dataset, and its options as texts.
+
+    Raises:
+        InputError: If there is no such dataset or file, or an option is unknown.
+
+    Examples:
+        >>> from graphfcl import find_dataset
+        >>> dataset, options = find_dataset("synthetic:nodes=2000,classes=8")
+        >>> dataset.name, options
+        ('synthetic', {'nodes': '2000', 'classes': '8'})
     """
     if not isinstance(name, str | Path):
-        raise InputError(
-            f"a dataset is called by a name or a path, and not by {type(name).__name__}: give one of them."
-        )
+        raise InputError(f"a dataset is given by its name or a path, not by {type(name).__name__}: pass one of them.")
     stem, options = split_options(str(name))
     names = REGISTRY.names()
     if stem in REGISTRY.own or stem in names:
@@ -50,18 +64,36 @@ def find_dataset(name: str | Path, columns: ReadColumns | None = None) -> tuple[
 def load_dataset(
     name: str | Path, *, data_dir: str | Path | None = None, columns: ReadColumns | None = None
 ) -> tuple[Graph, Protocol | None]:
-    """The graph of a name, of an ``.npz`` file, of a folder of tables or of a graph folder, and its default rules.
+    """Load a graph into memory by name or path.
 
-    All of it is in memory; :class:`graphfcl.graph.folder.GraphFolder` reads a graph folder in parts.
-    The rules are None where the dataset has none: :func:`graphfcl.stream.make_stream` then suggests some.
-    columns: as for :func:`find_dataset`.
+    Use :class:`GraphFolder` to read a graph folder in parts instead.
+
+    Args:
+        name: Name of a dataset, ``.npz`` file, folder of tables or graph folder. Options follow after a colon, as in
+            ``synthetic:nodes=2000,classes=8``.
+        data_dir: Folder with downloaded files. Default: the environment variable GRAPHFCL_DATA.
+        columns: Columns of tables that were read before. A folder of tables is read in the same way, except where
+            options differ.
+
+    Returns:
+        The graph, and its default protocol. The protocol is None if the dataset has none; :func:`make_stream` then
+        suggests one.
+
+    Raises:
+        InputError: If there is no such dataset or file, an option is wrong, or a file is missing or damaged.
+
+    Examples:
+        >>> from graphfcl import load_dataset
+        >>> graph, protocol = load_dataset("debian")
+        >>> len(graph.class_names), protocol.way, protocol.shot
+        (51, 2, 5)
     """
     dataset, options = find_dataset(name, columns)
     return dataset.read(data_dir, options), dataset.protocol
 
 
 def split_options(name: str) -> tuple[str, dict[str, str]]:
-    """A name or a path, and the options behind its colon. A part without ``=`` belongs to the value before it."""
+    """Split a name or path from the options after its colon. A part without ``=`` belongs to the value before it."""
     if name.startswith(SQL):
         raise InputError(f"a graph is not one query: give two, as --nodes '{SQL}…' and --edges '{SQL}…'.")
     stem, colon, listed = name.rpartition(":")
@@ -71,7 +103,7 @@ def split_options(name: str) -> tuple[str, dict[str, str]]:
 
 
 def option_pairs(listed: str, name: str | None = None) -> dict[str, str]:
-    """``key=value,key=value``. name: all that was written."""
+    """Parse ``key=value,key=value``; ``name`` is the whole text for the message."""
     parts: list[str] = []
     for part in listed.split(","):
         if "=" in part or not parts:
@@ -88,7 +120,7 @@ def option_pairs(listed: str, name: str | None = None) -> dict[str, str]:
 
 
 def columns_from(options: str | None) -> TableColumns:
-    """What is written behind the colon of a folder of tables."""
+    """Make table settings from options in text form."""
     return settings_from(TableColumns, option_pairs(options) if options else {}, "--columns")
 
 
@@ -101,9 +133,14 @@ def _of_folder(path: Path) -> Graph:
 def graph_of_tables(
     source: "Path | TableFiles", options: Mapping[str, str], columns: ReadColumns | None, where: str
 ) -> Graph:
-    """A graph from tables. options: fields of :class:`TableColumns` as texts. where: they are given, for messages.
+    """Read a graph from tables.
 
-    columns: of tables that were read before; these are read alike where the options say nothing else.
+    Args:
+        source: Folder of tables, or opened tables.
+        options: Fields of :class:`TableColumns` as texts.
+        columns: Columns of tables that were read before. These tables are read in the same way, except where options
+            differ.
+        where: Where the options were given, for messages.
     """
     from graphfcl.graph import read_tables  # imports pyarrow
     from graphfcl.graph.tables.table import TableFiles
@@ -116,7 +153,7 @@ def graph_of_tables(
 
 
 def _of_path(path: Path, columns: ReadColumns | None) -> Dataset:
-    """A dataset of the user's own."""
+    """Make a dataset of a file or folder."""
     if path.suffix == ".npz":
         return Dataset(path.stem, "a graph file", lambda _, __: read_npz(path), str(path))
     if is_graph_folder(path):

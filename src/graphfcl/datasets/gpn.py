@@ -1,8 +1,8 @@
 """Amazon-Clothing and DBLP in their original files, as published with GPN (Ding et al., CIKM 2020).
 
-``X_network``: one tab-separated edge a line, both directions listed. ``X_train.mat`` and ``X_test.mat``: MATLAB 5 files
-with ``Index`` (1 × n node numbers), ``Label`` (n × 1) and ``Attributes`` (n × d sparse). The node count is the largest
-number + 1; a node in neither file has no label and no features.
+``X_network`` has one tab-separated edge per line, in both directions. ``X_train.mat`` and ``X_test.mat`` are MATLAB 5
+files with ``Index`` (1 × n node numbers), ``Label`` (n × 1) and ``Attributes`` (n × d, sparse). The number of nodes is
+the largest node number + 1. A node in neither ``.mat`` file has no label and no features.
 """
 
 import zlib
@@ -22,7 +22,7 @@ SOURCE = "the public repository kaize0409/GPN_Graph-Few-shot (folder few_shot_da
 
 
 def read_network(path: Path) -> tuple[np.ndarray, np.ndarray]:
-    """Both ends of every line."""
+    """Read the two ends of all edges."""
     import pyarrow as pa
     from pyarrow import csv
 
@@ -45,7 +45,7 @@ def read_network(path: Path) -> tuple[np.ndarray, np.ndarray]:
 
 
 def read_mat(path: Path) -> tuple[np.ndarray, np.ndarray, sparse.csr_array]:
-    """Node numbers (n,), labels (n,) and attributes (n, d)."""
+    """Read node numbers (n,), labels (n,) and attributes (n, d)."""
     from scipy.io import loadmat
     from scipy.io.matlab import MatReadError
 
@@ -74,7 +74,7 @@ def read_mat(path: Path) -> tuple[np.ndarray, np.ndarray, sparse.csr_array]:
         whole = np.array_equal(index, numbers)
         labels = np.asarray(content["Label"]).astype(np.float64)
         if sparse.issparse(content["Attributes"]):
-            content["Attributes"].check_format()  # scipy would follow damaged indices out of the array
+            content["Attributes"].check_format()  # with damaged indices scipy would read beyond its arrays
         attributes = sparse.csr_array(content["Attributes"], dtype=np.float32)
     except (TypeError, ValueError) as error:
         raise InputError(f"{path}: Index, Label and Attributes do not all hold numbers: download it again.") from error
@@ -91,13 +91,13 @@ def read_mat(path: Path) -> tuple[np.ndarray, np.ndarray, sparse.csr_array]:
 
 
 def read_gpn(network: Path, matrices: list[Path], name: str, *, only_labelled: bool = False) -> Graph:
-    """The graph of a network file and its ``.mat`` files; or of its labelled nodes and the edges among them."""
+    """Read the graph of a network file and its ``.mat`` files, or only labelled nodes and the edges among them."""
     source, target = read_network(network)
     parts = [read_mat(path) for path in matrices]
     index = np.concatenate([part[0] for part in parts])
     count = int(max(source.max(initial=-1), target.max(initial=-1), index.max(initial=-1))) + 1
     if index.size and (index.min() < 0 or np.unique(index).size != index.size):
-        raise InputError(f"{matrices[-1]}: a node number is negative or stands twice in Index: download it again.")
+        raise InputError(f"{matrices[-1]}: a node number is negative or occurs twice in Index: download it again.")
     widths = {part[2].shape[1] for part in parts}
     if len(widths) > 1:
         raise InputError(
@@ -153,5 +153,5 @@ AMAZON_CLOTHING_20 = Dataset(
     SOURCE,
     Protocol(base=5, pseudo_novel=6, novel=9, way=3, shot=5),
     ("Amazon_clothing_network", "Amazon_clothing_test.mat"),
-    note="A part of the paper's dataset: its figures never stand beside the paper's.",
+    note="A part of the paper's dataset: results on it cannot be compared with the paper's.",
 )

@@ -1,4 +1,4 @@
-"""Names, paths and graphs → graph folders."""
+"""Import datasets, files and graphs into graph folders."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -28,18 +28,37 @@ def import_graph(
     data_dir: str | Path | None = None,
     tell: Callable[[str], None] = lambda _: None,
 ) -> GraphFolder:
-    """Build a graph folder, whole or not at all.
+    """Build a graph folder with bounded memory.
 
-    source: a name or path as `data show` takes it, what :func:`graphfcl.open_tables` opens, the raw layout of an OGB
-        node set, a graph, PyG data or a networkx graph.
-    memory: what the process may use. name: what the graph is called. tell: takes a sentence when a part is done.
+    The folder appears only when it is complete.
+
+    Args:
+        source: Name or path of a dataset, tables from :func:`open_tables`, the raw folder of an OGB node data set, a
+            :class:`Graph`, PyG data or a networkx graph.
+        out: Folder to create.
+        memory: Memory that the process may use, in bytes or as a text such as ``2GB``.
+        name: Name of the graph. Default: a name from the source.
+        data_dir: Folder with downloaded files. Default: the environment variable GRAPHFCL_DATA.
+        tell: Called with a sentence after each step.
+
+    Returns:
+        The opened folder.
+
+    Raises:
+        InputError: If the source cannot be read, ``out`` exists already, or the memory is too small.
+
+    Examples:
+        >>> from graphfcl import import_graph, load_dataset
+        >>> graph, _ = load_dataset("synthetic:nodes=200,edges=800,classes=6,features=30")
+        >>> import_graph(graph, "big", name="demo")
+        GraphFolder('big', 200 nodes, 800 edges, 30 features, 6 classes)
     """
     limit = parse_bytes(memory, "--memory") if isinstance(memory, str) else memory
     return build_folder(_source(source, data_dir), out, memory=limit, name=name, tell=tell)
 
 
 def find_source(name: str, data_dir: str | Path | None = None) -> Source:
-    """The source of a name or path; files are read in blocks, datasets that have no such source through memory."""
+    """Return the source for a name or path. Files are read in blocks; other datasets are loaded into memory."""
     stem, options = split_options(name)
     path = Path(stem)
     if path.suffix in (".pt", ".pth"):

@@ -1,6 +1,6 @@
-"""Graphs that are one ``.npz`` file in the sparse graph layout: those of this package, and public research graphs.
+"""Graphs in one ``.npz`` file with the sparse graph layout: graphs in this package, and public research graphs.
 
-``scripts/build_embedded.py`` rebuilds the files of this package.
+``scripts/build_embedded.py`` rebuilds the files in this package.
 """
 
 from importlib.resources import as_file, files

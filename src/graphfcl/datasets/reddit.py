@@ -1,8 +1,9 @@
-"""Reddit posts by community, in the two forms that circulate. Their graphs differ; figures are never compared.
+"""Reddit posts by community, in two published versions with different graphs. Do not compare results between them.
 
-``reddit`` is GraphSAGE's form, the one of the paper (11.6 million edges): ``reddit-G.json`` (node-link JSON whose links
-are pairs of positions in its node list), ``reddit-feats.npy``, ``reddit-id_map.json``, ``reddit-class_map.json``.
-``reddit-dgl`` is the larger one that PyG and DGL load (57 million edges): ``reddit_data.npz`` and ``reddit_graph.npz``.
+``reddit`` is GraphSAGE's version, which the HAG-Meta paper uses (11.6 million edges): ``reddit-G.json`` (node-link JSON
+whose links are pairs of positions in its node list), ``reddit-feats.npy``, ``reddit-id_map.json`` and
+``reddit-class_map.json``. ``reddit-dgl`` is the larger version that PyG and DGL load (57 million edges):
+``reddit_data.npz`` and ``reddit_graph.npz``.
 """
 
 import json
@@ -28,9 +29,9 @@ ONLY_DIGITS = bytes(byte if chr(byte).isdigit() else ord(" ") for byte in range(
 
 
 def read_links(path: Path) -> tuple[np.ndarray, bytes]:
-    """The (links, 2) node positions of node-link JSON, and the JSON with its links taken out.
+    """Return (links, 2) node positions of node-link JSON, and the JSON without its links.
 
-    Millions of links are read as runs of numbers, a chunk at a time: only ``source`` and ``target`` have digits.
+    To read millions of links fast, each chunk is scanned for numbers: only ``source`` and ``target`` have digits.
     """
     damaged = InputError(f"{path} has no list 'links' or is cut short: download it again.")
     try:
@@ -53,12 +54,12 @@ def read_links(path: Path) -> tuple[np.ndarray, bytes]:
 
 
 def _numbers_of_links(links: bytes, path: Path) -> np.ndarray:
-    if not links.strip():  # the rest after the last link, of which numpy would make the number -1
+    if not links.strip():  # white space after the last link, which numpy would read as -1
         return np.zeros(0, dtype=np.int64)
     keys = set(re.findall(rb'"([^"]*)"', links[:100_000]))
     if not keys <= LINK_KEYS:
-        strange = sorted(keys - LINK_KEYS)[0].decode(errors="replace")
-        raise InputError(f"{path}: a link has {strange!r}; GraphSAGE's form has source and target as whole numbers.")
+        unknown = sorted(keys - LINK_KEYS)[0].decode(errors="replace")
+        raise InputError(f"{path}: a link has {unknown!r}; GraphSAGE's form has source and target as whole numbers.")
     if b"-" in links or b"." in links:
         raise InputError(f"{path}: a link leads to a node that is not a position in the list: download it again.")
     numbers = np.fromstring(links.translate(ONLY_DIGITS).decode("ascii"), dtype=np.int64, sep=" ")
@@ -76,20 +77,20 @@ def _json(path: Path, content: bytes | None = None) -> Any:
 
 
 def _whole_numbers(path: Path) -> dict[str, int]:
-    """A JSON object whose values are whole numbers."""
+    """Read a JSON object whose values are integers."""
     content = _json(path)
     if not isinstance(content, dict):
         raise InputError(f"{path} is not a JSON object of node ids: download it again.")
-    strange = [value for value in content.values() if not isinstance(value, int)]
-    if strange and isinstance(strange[0], list):
-        raise InputError(f"{path} has lists of classes (multi-label); choose one class a node.")
-    if strange:
-        raise InputError(f"{path}: the value {strange[0]!r} is not a whole number: download it again.")
+    wrong = [value for value in content.values() if not isinstance(value, int)]
+    if wrong and isinstance(wrong[0], list):
+        raise InputError(f"{path} has lists of classes (multi-label); choose one class per node.")
+    if wrong:
+        raise InputError(f"{path}: the value {wrong[0]!r} is not a whole number: download it again.")
     return content
 
 
 def read_graphsage(folder: Path, stem: str, name: str) -> Graph:
-    """The graph of GraphSAGE's four files. A node that is in the features but not in the graph has no edges."""
+    """Read the graph in GraphSAGE's four files. A node with features that is not in the graph has no edges."""
     graph_file, feature_file = folder / f"{stem}-G.json", folder / f"{stem}-feats.npy"
     map_file, class_file = folder / f"{stem}-id_map.json", folder / f"{stem}-class_map.json"
     id_map, class_map = _whole_numbers(map_file), _whole_numbers(class_file)
@@ -154,5 +155,5 @@ REDDIT_DGL = Dataset(
     "the DGL data sets (reddit.zip), also downloaded by torch_geometric.datasets.Reddit",
     PROTOCOL,
     ("reddit_data.npz", "reddit_graph.npz"),
-    note="Another graph than 'reddit': figures of the two are never compared.",
+    note="A different graph from 'reddit': results on the two cannot be compared.",
 )

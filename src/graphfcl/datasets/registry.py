@@ -1,6 +1,6 @@
-"""Datasets by name. One of this package is added by one file that makes a ``Dataset`` and one line in ``PLACES``.
+"""The registry of datasets. To add one, write a file that makes a ``Dataset`` and add a line to ``PLACES``.
 
-Nothing is imported before it is used, so that a shell is offered names at once.
+Modules are imported on first use, so that shell completion is fast.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from graphfcl.datasets.dataset import Dataset
 
-# By name: the module of this package and what is made there. Their order is that of ``graphfcl data list``.
+# Name → module of this package and object in it, in the order of ``graphfcl data list``.
 PLACES: Mapping[str, str] = {
     "debian": "npz_graphs:DEBIAN",
     "wordnet": "npz_graphs:WORDNET",
@@ -36,20 +36,38 @@ PLACES: Mapping[str, str] = {
 
 
 def register_dataset(dataset: Dataset) -> Dataset:
-    """Make a dataset of your own known by its name, in this process and in the workers of its grids.
+    """Register a dataset under its name, in this process and in its worker processes.
 
-    An installed package offers one with an entry point of the group ``graphfcl.datasets``.
+    An installed package can offer datasets with entry points of the group ``graphfcl.datasets`` instead.
+
+    Args:
+        dataset: The dataset.
+
+    Returns:
+        The same dataset.
+
+    Raises:
+        InputError: If it is not a :class:`Dataset`, or its name is invalid or taken.
+
+    Examples:
+        >>> import numpy as np
+        >>> from graphfcl import Dataset, build_graph, load_dataset, register_dataset
+        >>> def load(folder, options):
+        ...     return build_graph(1 - np.eye(4), np.eye(4), ["a", "a", "b", "b"], name="clique")
+        >>> _ = register_dataset(Dataset("clique-demo", "four nodes, all linked", load, source="made up"))
+        >>> load_dataset("clique-demo")
+        (Graph('clique', 4 nodes, 6 edges, 4 features, 2 classes), None)
     """
     return REGISTRY.register(dataset).thing
 
 
 def all_datasets() -> list[Dataset]:
-    """All datasets: those of this package, registered ones and installed plug-ins."""
+    """Return all datasets: of this package, registered in this process, and of installed plug-ins."""
     return [entry.thing for entry in REGISTRY.all()]
 
 
 def outside_datasets() -> tuple[Dataset, ...]:
-    """What was registered in this process."""
+    """Return datasets registered in this process."""
     return tuple(entry.thing for entry in REGISTRY.outside())
 
 
@@ -57,7 +75,7 @@ def _check(dataset: Any, where: str) -> None:
     from graphfcl.datasets.dataset import Dataset
 
     if not isinstance(dataset, Dataset):
-        raise InputError(f"{where}: it is no graphfcl.Dataset: give Dataset(name, title, load, source).")
+        raise InputError(f"{where}: it is not a graphfcl.Dataset: give Dataset(name, title, load, source).")
     check_name(dataset.name, where, "the dataset")
     if not callable(dataset.load):
         raise InputError(

@@ -1,4 +1,4 @@
-"""The graph of README and the tutorial: products of a small made-up shop, which two CSV tables describe."""
+"""The graph of the README and the tutorial: products of a small made-up shop, in two CSV tables."""
 
 from importlib.resources import as_file, files
 from pathlib import Path

@@ -1,9 +1,10 @@
-"""Graphs made to measure: a degree-corrected block model with planted features.
+"""Synthetic graphs of any size: a degree-corrected stochastic block model with class-dependent features.
 
-An edge picks its first end with probability proportional to a node's propensity θ, stays inside the class with
-probability ``homophily`` or else goes to any node, and picks its second end there by θ again. Propensities follow a
-Pareto law, class sizes fall off geometrically. Features are either ``words`` (each class prefers words of its own, the
-rest of a text is common) or ``dense`` (a mean vector a class, plus noise).
+Each node has a propensity θ > 0, drawn from a Pareto distribution, and class sizes decrease geometrically. To draw an
+edge, we choose the first end with probability proportional to θ. With probability ``homophily`` the second end comes
+from the same class, otherwise from all nodes, again with probability proportional to θ. Features are of one of two
+kinds: ``words`` (a share of the words of a node comes from words of its class, the others from a common distribution)
+or ``dense`` (the mean vector of the class plus Gaussian noise).
 """
 
 from dataclasses import dataclass, replace
@@ -18,16 +19,26 @@ from graphfcl.graph.build import adjacency_from_edges
 from graphfcl.runtime.arrays import search_many
 from graphfcl.stream import Protocol
 
-ROUNDS = 20  # of drawing, until there are enough different pairs
+ROUNDS = 20  # maximum number of attempts to draw the missing edges
 
 
 @dataclass(frozen=True)
 class SyntheticSettings:
-    """Sizes of a synthetic graph.
+    """Settings of a synthetic graph.
 
-    homophily: share of edges drawn inside a class. skew: class k has about skew^(k/classes) of the largest's size.
-    words: words a node; signal: the share of them that come from the class's own words (for ``dense`` features, the
-    length of a class mean against noise of length 1).
+    Args:
+        nodes: Number of nodes.
+        edges: Number of undirected edges.
+        features: Number of feature columns.
+        classes: Number of classes.
+        homophily: Probability that both ends of an edge are chosen from the same class.
+        skew: Size of the smallest class divided by the size of the largest. Class k of C has about
+            ``skew ** (k / (C - 1))`` times the size of class 0.
+        words: Words per node, for features of the kind ``words``.
+        signal: For ``words``, the probability that a word comes from words of the class. For ``dense``, the length of
+            the class mean; the noise has expected length 1.
+        kind: Kind of the features, ``words`` or ``dense``.
+        seed: Seed of the random draw.
     """
 
     nodes: int = 5_000
@@ -45,7 +56,9 @@ class SyntheticSettings:
         if self.kind not in ("words", "dense"):
             raise InputError(f"synthetic: kind is {self.kind!r}; it must be words or dense.")
         if not 1 <= self.classes <= self.nodes:
-            raise InputError(f"synthetic: {self.classes} classes do not fit {self.nodes} nodes.")
+            raise InputError(
+                f"synthetic: {self.classes} classes do not fit into {self.nodes} nodes: ask for fewer classes."
+            )
         if self.edges < 0 or self.features < 1 or self.words < 0 or self.seed < 0:
             raise InputError("synthetic: edges, words and seed must not be negative, features at least 1.")
         if self.edges > self.nodes * (self.nodes - 1) // 8:
@@ -67,7 +80,7 @@ REDDIT_SIZE = SyntheticSettings(
 
 
 def make_synthetic(settings: SyntheticSettings, name: str = "synthetic") -> Graph:
-    """Draw the graph; the same settings give the same graph."""
+    """Draw a graph. The same settings give the same graph."""
     random = np.random.default_rng(settings.seed)
     places = np.arange(settings.nodes)
     labels = random.permutation(np.searchsorted(class_ends(settings), places, side="right"))
@@ -78,12 +91,12 @@ def make_synthetic(settings: SyntheticSettings, name: str = "synthetic") -> Grap
 
 
 def class_names(settings: SyntheticSettings) -> tuple[str, ...]:
-    """What the classes are called."""
+    """Return the names of the classes."""
     return tuple(f"class-{number:02d}" for number in range(settings.classes))
 
 
 def too_few_edges(settings: SyntheticSettings, drawn: int) -> InputError:
-    """There are not so many pairs that can be drawn."""
+    """Make the error for a graph with too few different pairs of nodes."""
     return InputError(
         f"synthetic: only {drawn} of {settings.edges} edges were found among {settings.nodes} nodes in "
         f"{settings.classes} classes: ask for fewer edges, fewer classes or less homophily."
@@ -91,10 +104,10 @@ def too_few_edges(settings: SyntheticSettings, drawn: int) -> InputError:
 
 
 def class_ends(settings: SyntheticSettings) -> np.ndarray:
-    """(classes,) how many nodes belong to a class or to one before it."""
+    """Return (classes,) cumulative class sizes: the number of nodes in each class and all classes before it."""
     share = settings.skew ** (np.arange(settings.classes) / max(1, settings.classes - 1))
     ends = np.round(np.cumsum(share) / share.sum() * settings.nodes).astype(np.int64)
-    # Rounding may leave a class without a node: push its end up, but leave room for the classes behind it.
+    # Rounding may leave a class without a node: increase its end, but keep at least one node for each later class.
     steps = np.arange(settings.classes)
     ends = np.maximum.accumulate(np.maximum(ends, 1) - steps) + steps
     return np.minimum(ends, settings.nodes - steps[::-1])
@@ -102,9 +115,12 @@ def class_ends(settings: SyntheticSettings) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """Draws pairs of nodes. A node has a place among the nodes of its class, and the classes stand one after the other.
+    """Draws pairs of nodes by inverse transform sampling. Positions are nodes sorted by class.
 
-    heights: (n + 1,) sums of the propensities of the places before. table: (n,) the node at each place.
+    Args:
+        settings: Settings of the graph.
+        heights: (n + 1,) Cumulative propensities: the sum over all earlier positions.
+        table: (n,) Node at each position.
     """
 
     settings: SyntheticSettings
@@ -112,7 +128,7 @@ class Pairs:
     table: np.ndarray
 
     def block(self, random: np.random.Generator, size: int) -> tuple[np.ndarray, np.ndarray]:
-        """Up to ``size`` pairs of different nodes, the smaller first; a pair may come again."""
+        """Draw up to ``size`` pairs of different nodes, the smaller node first. Pairs may repeat."""
         top, ends = self.heights[-1], class_ends(self.settings)
         first = self._pick(random.random(size) * top)
         inside = random.random(size) < self.settings.homophily
@@ -132,7 +148,7 @@ class Pairs:
 def _draw_edges(
     settings: SyntheticSettings, labels: np.ndarray, random: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Exactly ``edges`` different pairs."""
+    """Draw exactly ``edges`` different pairs."""
     order = np.argsort(labels, kind="stable")
     propensity = random.pareto(2.5, settings.nodes) + 0.3
     pairs = Pairs(settings, np.concatenate([[0.0], np.cumsum(propensity[order])]), order)
@@ -149,7 +165,7 @@ def _draw_edges(
 
 
 def class_vectors(settings: SyntheticSettings, random: np.random.Generator) -> np.ndarray:
-    """What the features of a class have in common: (classes, own words) columns, or (classes, features) means."""
+    """Draw the parameters of each class: (classes, words of the class) columns, or (classes, features) mean vectors."""
     if settings.kind == "words":
         own = max(1, settings.features // (2 * settings.classes))
         return random.integers(0, settings.features, (settings.classes, own))
@@ -161,14 +177,14 @@ def class_vectors(settings: SyntheticSettings, random: np.random.Generator) -> n
 def draw_features(
     settings: SyntheticSettings, labels: np.ndarray, vectors: np.ndarray, random: np.random.Generator
 ) -> Features:
-    """(nodes, features) of nodes with these labels. vectors: as :func:`class_vectors` gives them."""
+    """Draw (nodes, features) for nodes with these labels; ``vectors`` come from :func:`class_vectors`."""
     return (_draw_words if settings.kind == "words" else _draw_dense)(settings, labels, vectors, random)
 
 
 def _draw_words(
     settings: SyntheticSettings, labels: np.ndarray, topics: np.ndarray, random: np.random.Generator
 ) -> sparse.csr_array:
-    """(nodes, features) 0/1: of ``words`` draws a node, the share ``signal`` comes from its class's own words."""
+    """Draw (nodes, features) of 0 and 1; each word comes from the words of the class with probability ``signal``."""
     shape = (labels.size, settings.words)
     common = (settings.features * random.power(0.5, shape)).astype(np.int64)
     special = topics[labels[:, None], random.integers(0, topics.shape[1], shape)]
@@ -185,7 +201,7 @@ def _draw_words(
 def _draw_dense(
     settings: SyntheticSettings, labels: np.ndarray, means: np.ndarray, random: np.random.Generator
 ) -> np.ndarray:
-    """(nodes, features) float32: the mean of the class, of length ``signal``, plus noise of expected length 1."""
+    """Draw (nodes, features) float32: the class mean, of length ``signal``, plus noise of expected length 1."""
     features = random.standard_normal((labels.size, settings.features), dtype=np.float32)
     features *= settings.features**-0.5
     features += means[labels]
@@ -193,7 +209,7 @@ def _draw_dense(
 
 
 def synthetic_settings(name: str, options: dict[str, str]) -> SyntheticSettings:
-    """The settings of ``synthetic`` or ``synthetic-reddit`` with some options."""
+    """Return the settings of ``synthetic`` or ``synthetic-reddit`` with the options of a name."""
     settings = settings_from(SyntheticSettings, options, name)
     if name == "synthetic":
         return settings

@@ -1,7 +1,8 @@
-"""Synthetic graphs of any size, drawn in blocks.
+"""Synthetic graphs that do not fit into memory, drawn in blocks.
 
-The same model and options as :mod:`graphfcl.datasets.synthetic`, but other draws: the graph of a seed is another one
-than that of the generator in memory. Blocks have a fixed size, so that the graph does not depend on the memory used.
+Model and options are the same as in :mod:`graphfcl.datasets.synthetic`, but the random draw differs, so the same seed
+gives a different graph than the generator in memory. Blocks have a fixed size, so that the graph does not depend on the
+memory limit.
 """
 
 from collections.abc import Iterator
@@ -26,12 +27,12 @@ from graphfcl.graph.folder.permutation import Shuffle
 from graphfcl.graph.folder.source import EdgeBlock, GraphSource, Spool
 from graphfcl.graph.labels import CleanLabels
 
-EDGES, ROWS = 1 << 18, 1 << 14  # drawn at a time
-NODE_BYTES = 32  # memory for each node
+EDGES, ROWS = 1 << 18, 1 << 14  # edges and rows of features in a block
+NODE_BYTES = 32  # bytes per node
 
 
 def synthetic_source(settings: SyntheticSettings, name: str, made_of: str) -> GraphSource:
-    """The graph of the settings, as a source of a graph folder."""
+    """Make a source of a graph folder that draws a graph with these settings."""
     shuffle = Shuffle(settings.nodes, settings.seed)
     ends = class_ends(settings)
     table = shuffle.table(row_type(settings.nodes))
@@ -69,7 +70,7 @@ def _pairs(settings: SyntheticSettings, table: np.ndarray) -> Pairs:
 
 
 def _edges(pairs: Pairs, spool: Spool) -> Iterator[EdgeBlock]:
-    """Exactly as many different pairs as were asked for."""
+    """Draw exactly ``settings.edges`` different pairs."""
     settings = pairs.settings
     random = np.random.default_rng([settings.seed, 4])
     path, drawn = spool.folder / "pairs", 0
@@ -81,7 +82,7 @@ def _edges(pairs: Pairs, spool: Spool) -> Iterator[EdgeBlock]:
         raise too_few_edges(settings, drawn)
     done, kept = 0, 0
     for keys in _read(path):
-        # Each block keeps its share of the pairs.
+        # Keep the same share of pairs in each block.
         share = (done + keys.size) * settings.edges // drawn - kept
         chosen = np.sort(random.permutation(keys.size)[:share])
         yield EdgeBlock(kept, *np.divmod(keys[chosen], settings.nodes))
@@ -90,7 +91,7 @@ def _edges(pairs: Pairs, spool: Spool) -> Iterator[EdgeBlock]:
 
 
 def _draw_more(pairs: Pairs, path: Path, drawn: int, folder: Path, memory: int, random: np.random.Generator) -> int:
-    """Draw about as many pairs as are missing, merge them with those in the file; how many differ in all."""
+    """Draw about as many pairs as are missing, merge them into the file, and return the number of different pairs."""
     count = pairs.settings.nodes
     sorter = EdgeSorter(folder, count, memory, directed=True)
     for keys in _read(path) if path.exists() else ():
@@ -100,8 +101,8 @@ def _draw_more(pairs: Pairs, path: Path, drawn: int, folder: Path, memory: int, 
         sorter.add(*pairs.block(random, min(EDGES, missing - start)))
     merged = path.with_suffix(".merged")
     with open(merged, "wb") as file:
-        for stretch in sorter.stretches():
-            file.write((stretch.rows * count + stretch.columns).data)
+        for block in sorter.sorted_blocks():
+            file.write((block.rows * count + block.columns).data)
     merged.rename(path)
     return sorter.facts.pairs
 

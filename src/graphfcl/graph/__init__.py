@@ -1,4 +1,4 @@
-"""Graphs: what they are, what of them is visible, how they are read and written."""
+"""Graphs in memory and on disk, their visible parts, readers, writers and converters."""
 
 from graphfcl.runtime.lazy_names import names_of_stub
 

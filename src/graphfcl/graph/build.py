@@ -1,4 +1,4 @@
-"""From raw parts to a clean :class:`Graph`: checks, symmetry, duplicates, self loops, labels."""
+"""Build a :class:`Graph` from raw arrays: check them, make edges symmetric, merge duplicates, drop self loops."""
 
 import math
 import sys
@@ -33,17 +33,39 @@ def build_graph(
     missing: Iterable[str] | None = None,
     cleaned: int = 0,
 ) -> Graph:
-    """Check the parts of a graph and put them into one form.
+    """Build a graph from arrays, which are checked and cleaned.
 
-    adjacency: (n, n) scipy sparse matrix or dense array. Directed edges are made symmetric, duplicates merged (the
-        largest weight stays), self loops dropped; each of these leaves a note on the graph.
-    features: (n, d) sparse or dense, or None for none (d = 0). Sparse stays sparse, dense stays dense.
-    labels: (n,) class numbers (-1 or NaN: unknown) or class names (None or blank: unknown).
-    class_names: names of the class numbers, texts or integers; without them the numbers are the classes.
-    missing: names that mean that the class is not known, besides those of
-        :data:`graphfcl.graph.tables.columns.MISSING`. A name that stands among ``class_names`` is always a class.
-    node_ids: (n,) numbers or texts; without them, 0 to n-1. Ids and class names are cleaned: see :mod:`.ids`.
-    where: what to call the source in a message. cleaned: ids and names that were cleaned before.
+    Directed edges are made symmetric, duplicate edges are merged (the largest weight stays), and self loops are
+    dropped. Spaces around ids and class names are removed. Each change leaves a sentence in ``notes`` of the graph.
+
+    Args:
+        adjacency: (n, n) scipy sparse matrix or dense array of edge weights, or of 0 and 1.
+        features: (n, d) sparse or dense matrix; it stays sparse or dense. None if there are no features (d = 0).
+        labels: (n,) Class numbers (-1 or NaN where unknown) or class names (None or blank where unknown).
+        class_names: Names of the class numbers, texts or integers. By default the numbers themselves are the classes.
+        node_ids: (n,) Integers or texts, all different. Default: 0 to n - 1.
+        feature_names: (d,) Names of the feature columns.
+        text: Set if the features are word counts.
+        name: Name of the graph.
+        where: Name of the source in error messages.
+        notes: Sentences to put before the notes of this function.
+        missing: Labels that mean that the class is not known, in addition to the usual ones such as ``NA`` and
+            ``unknown``. A name in ``class_names`` is always a class.
+        cleaned: Number of ids and names that the caller cleaned already.
+
+    Returns:
+        The graph.
+
+    Raises:
+        InputError: If shapes do not match, or values are not finite numbers, or an id occurs twice.
+
+    Examples:
+        >>> import numpy as np
+        >>> from graphfcl import build_graph
+        >>> path = np.array([[0, 1, 0], [1, 0, 1], [0, 1, 0]])
+        >>> graph = build_graph(path, np.eye(3), ["tea", "cup", None], node_ids=["p1", "p2", "p3"])
+        >>> graph.class_names, graph.labels.tolist()
+        (('cup', 'tea'), [1, 0, -1])
     """
 
     def place(row: int) -> str:
@@ -73,17 +95,17 @@ def build_graph(
 
 
 def cleaned_note(cleaned: int) -> list[str]:
-    """What is said of so many ids and names that cleaning changed."""
+    """Return a note if ids or class names were cleaned."""
     return [f"{cleaned:,} ids or class names were cleaned (spaces at the ends, Unicode NFC)."] if cleaned else []
 
 
 def no_features_note(shape: tuple[int, ...]) -> list[str]:
-    """What is said of a graph with so many nodes and features."""
+    """Return a note if a graph with nodes has no features; ``shape`` is (nodes, features)."""
     return [] if shape[0] == 0 or shape[1] else [NO_FEATURES]
 
 
 def clean_adjacency(adjacency: Any, where: str) -> tuple[sparse.csr_array, list[str]]:
-    """Symmetric float32 CSR without self loops, and notes on what was changed."""
+    """Return the adjacency as symmetric float32 CSR without self loops, and notes on the changes."""
     if not sparse.issparse(adjacency):
         adjacency = np.asarray(adjacency)
     if adjacency.ndim != 2 or adjacency.shape[0] != adjacency.shape[1]:
@@ -102,7 +124,10 @@ def adjacency_from_edges(
     where: str,
     repeated: str = "max",
 ) -> tuple[sparse.csr_array, list[str]]:
-    """The same from two arrays of node numbers and optional weights. repeated: one of :data:`REPEATED`."""
+    """Make an adjacency as :func:`clean_adjacency` does, from the ends of edges and optional weights.
+
+    ``repeated`` says how weights of duplicate edges are combined; it is a key of :data:`REPEATED`.
+    """
     values = check_edges(source, target, weights, count, where)
     kept, loops = edges_to_keep(source, target, values, repeated)
     if values is None:
@@ -127,9 +152,9 @@ def check_edges(
     where: str,
     place: Place = lambda number: f"edge {number}",
 ) -> np.ndarray | None:
-    """Refuse edges that lead out of ``count`` nodes or have no proper weight; return the weights as float32.
+    """Check that edges join existing nodes and have valid weights; return the weights as float32.
 
-    place: what a message calls an edge.
+    ``place`` gives the name of an edge in messages.
     """
     if source.size and not (min(source.min(), target.min()) >= 0 and max(source.max(), target.max()) < count):
         outside = (source < 0) | (source >= count) | (target < 0) | (target >= count)
@@ -147,7 +172,7 @@ def check_edges(
             f"{where}: an edge weight is not a number; weights must be finite and not negative."
         ) from error
     if values.shape != source.shape:
-        raise InputError(f"{where}: {values.size:,} edge weights for {source.size:,} edges; give one an edge.")
+        raise InputError(f"{where}: {values.size:,} edge weights for {source.size:,} edges; give one per edge.")
     wrong = np.flatnonzero(~(np.isfinite(values) & (values >= 0)))
     if wrong.size:
         first = int(wrong[0])
@@ -160,9 +185,9 @@ def check_edges(
 def edges_to_keep(
     source: np.ndarray, target: np.ndarray, weights: np.ndarray | None, repeated: str = "max"
 ) -> tuple[np.ndarray, int]:
-    """(e,) bool, which edges are neither self loops nor have weight 0; and the number of self loops.
+    """Return (e,) bool, True for edges that are no self loops and have a positive weight, and the number of self loops.
 
-    A weight of 0 is kept if the last of several rows counts: it removes an edge.
+    With ``repeated="last"`` a weight of 0 is kept, because it removes an earlier edge.
     """
     kept = source != target
     if weights is None:
@@ -172,26 +197,26 @@ def edges_to_keep(
 
 
 def combined(values: np.ndarray, starts: np.ndarray, repeated: str) -> np.ndarray:
-    """One value for each stretch of values, float64 of a sum. starts: where each stretch begins."""
+    """Combine each run of values into one (a sum as float64); ``starts`` are the positions where runs begin."""
     if repeated == "last":
         return values[np.append(starts[1:], values.size) - 1]
     if repeated == "max":
         return np.maximum.reduceat(values, starts)
-    return np.add.reduceat(values, starts, dtype=np.float64)  # of counts, all values are 1
+    return np.add.reduceat(values, starts, dtype=np.float64)  # for "count", all values are 1
 
 
 def as_weights(values: np.ndarray, where: str) -> np.ndarray:
-    """(e,) float32 of combined weights; a sum beyond it is an error. where: what a message calls the edges."""
+    """Convert combined weights to float32, or raise an InputError if a sum is too large for it."""
     if values.size and values.max() > np.finfo(np.float32).max:
         raise InputError(
-            f"{where}: the weights of rows of one edge add up to {values.max():g}, beyond 3.4e38: make them smaller, "
+            f"{where}: the weights of one edge add up to {values.max():g}, beyond 3.4e38: make them smaller, "
             "or leave repeated=sum out."
         )
     return values.astype(np.float32)
 
 
 def edge_notes(loops: int, one_way: bool, merged: int, repeated: str = "max") -> list[str]:
-    """A sentence for each thing that was changed. one_way: some edges were listed in one direction only."""
+    """Return a sentence for each change; ``one_way`` means that some edges were listed in one direction only."""
     notes = [f"{loops:,} self loops were dropped."] if loops else []
     if one_way:
         notes.append("Edges listed in one direction count in both (of two weights the larger stays).")
@@ -208,7 +233,7 @@ def _merge_duplicates(
         matrix = matrix.tocsr()
         matrix.data[:] = values[0]
     elif values.size:
-        order = np.lexsort((target, source))  # stable: the last row of a pair stays its last
+        order = np.lexsort((target, source))  # stable, so rows of a pair stay in their order
         source, target, values = source[order], target[order], values[order]
         starts = np.flatnonzero(np.append(True, (source[1:] != source[:-1]) | (target[1:] != target[:-1])))
         values = as_weights(combined(values, starts, repeated), where)
@@ -228,7 +253,7 @@ def _same(first: sparse.csr_array, second: sparse.csr_array) -> bool:
 
 
 def clean_features(features: Any, count: int, where: str, first: int = 0) -> Features:
-    """float32, sparse if it came sparse, finite. first: the node of the first row, for messages."""
+    """Check features and return them as float32, sparse or dense as before; ``first`` is the node of the first row."""
     if features is None:
         return np.zeros((count, 0), dtype=np.float32)
     if sparse.issparse(features):
@@ -260,12 +285,12 @@ def clean_features(features: Any, count: int, where: str, first: int = 0) -> Fea
 
 
 def clean_ids(node_ids: Any, count: int, where: str, place: Place, read_numbers: bool) -> tuple[np.ndarray, int]:
-    """(n,) int64 or text, each once, 0..n-1 if there are none; and how many cleaning changed."""
+    """Return (n,) valid ids, 0 to n - 1 by default, and how many of them were cleaned."""
     if node_ids is None:
         return np.arange(count, dtype=np.int64), 0
     shape = node_ids.shape if hasattr(node_ids, "shape") else (len(node_ids),)
     if tuple(shape) != (count,):
-        raise InputError(f"{where}: {math.prod(shape)} node ids for {count} nodes; give one a node.")
+        raise InputError(f"{where}: {math.prod(shape)} node ids for {count} nodes; give one per node.")
     return make_ids(node_ids, place, read_numbers=read_numbers)
 
 
@@ -274,22 +299,22 @@ def clean_feature_names(feature_names: Any, width: int, where: str) -> np.ndarra
         return None
     names = text_array([text_of(name, where) for name in listed(feature_names)])
     if names.shape != (width,):
-        raise InputError(f"{where}: {names.size} feature names for {width} features; give one a column.")
+        raise InputError(f"{where}: {names.size} feature names for {width} features; give one per column.")
     return names
 
 
 def is_serious(note: str) -> bool:
-    """Whether a model of the graph may be of no use."""
+    """Tell whether a note reports a problem that may make a model of the graph useless."""
     return note.startswith("Warning") or note == NO_FEATURES
 
 
 def warn_of_serious(notes: Iterable[str]) -> None:
-    """Warn of what is serious among the notes of a new graph."""
+    """Emit warnings for the serious notes of a new graph."""
     _warn(note for note in notes if is_serious(note))
 
 
 def warn_of_others(notes: Iterable[str]) -> None:
-    """Warn of all other notes, where the caller never gets the graph."""
+    """Emit warnings for all other notes, for callers who never see the graph and its notes."""
     _warn(note for note in notes if not is_serious(note))
 
 
@@ -299,7 +324,7 @@ def _warn(notes: Iterable[str]) -> None:
 
 
 def _frames_of_this_package() -> int:
-    """A warning names the line of the user's that led to it: so many calls above the one that warns."""
+    """Return the ``stacklevel`` with which a warning names the user's line that led to it."""
     level, frame = 1, sys._getframe(1)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "graphfcl":
         level, frame = level + 1, frame.f_back

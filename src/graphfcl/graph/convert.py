@@ -1,4 +1,4 @@
-"""Graphs of other libraries: from and to scipy, PyG and networkx."""
+"""Convert graphs from and to scipy, PyG and networkx."""
 
 import sys
 from collections.abc import Iterable, Sequence
@@ -22,22 +22,75 @@ WHERE = "the networkx graph"
 
 
 def from_scipy(adjacency: Any, features: Any, labels: Any, **options: Any) -> Graph:
-    """A graph from scipy matrices or arrays; ``options`` are those of :func:`graphfcl.graph.build_graph`."""
+    """Make a graph from scipy matrices or arrays.
+
+    Args:
+        adjacency: (n, n) scipy sparse matrix or dense array of edge weights, or of 0 and 1.
+        features: (n, d) sparse or dense matrix, or None.
+        labels: (n,) Class numbers (-1 where unknown) or class names (None where unknown).
+        **options: Other arguments of :func:`build_graph`, such as ``node_ids`` and ``class_names``.
+
+    Returns:
+        The graph.
+
+    Raises:
+        InputError: If the arrays do not describe a graph; see :func:`build_graph`.
+
+    Examples:
+        >>> from scipy import sparse
+        >>> from graphfcl import from_scipy
+        >>> adjacency = sparse.csr_array([[0, 1, 0], [1, 0, 1], [0, 1, 0]])
+        >>> from_scipy(adjacency, sparse.eye_array(3), [0, 1, 1])
+        Graph('graph', 3 nodes, 2 edges, 3 features, 2 classes)
+    """
     return build_graph(adjacency, features, labels, **options)
 
 
 def to_scipy(graph: Graph) -> tuple[sparse.csr_array, Any, np.ndarray]:
-    """Copies of the adjacency, the features (sparse or dense) and the labels."""
+    """Copy a graph to scipy and numpy.
+
+    Args:
+        graph: The graph.
+
+    Returns:
+        Adjacency matrix (n, n), features (n, d), sparse or dense, and labels (n,), which are positions in
+        ``graph.class_names`` or -1 where unknown.
+
+    Examples:
+        >>> from graphfcl import load_dataset, to_scipy
+        >>> graph, _ = load_dataset("synthetic:nodes=200,edges=800,classes=6,features=30")
+        >>> adjacency, features, labels = to_scipy(graph)
+        >>> adjacency.shape, features.shape, labels.shape
+        ((200, 200), (200, 30), (200,))
+    """
     return graph.adjacency.copy(), graph.features.copy(), graph.labels.copy()
 
 
 def from_edge_index(
     edge_index: Any, features: Any, labels: Any, *, edge_weight: Any = None, where: str = "the edges", **options: Any
 ) -> Graph:
-    """A graph from (2, edges) node numbers, (n, d) features or None, and (n,) classes, of numpy or torch.
+    """Make a graph from an edge index of numpy or torch.
 
-    An undirected edge may stand once or in both directions. edge_weight: (edges,). where: what to call the source in a
-    message; other ``options`` are those of :func:`graphfcl.graph.build_graph`, such as class_names and node_ids.
+    Args:
+        edge_index: (2, edges) Integer node numbers. An undirected edge may be listed once or in both directions.
+        features: (n, d) matrix or tensor, sparse or dense, or None.
+        labels: (n,) Class numbers (-1 where unknown) or class names (None where unknown).
+        edge_weight: (edges,) Weights, finite and not negative. Default: 1 for each edge.
+        where: Name of the source in error messages.
+        **options: Other arguments of :func:`build_graph`, such as ``node_ids`` and ``class_names``.
+
+    Returns:
+        The graph.
+
+    Raises:
+        InputError: If an array has a wrong shape or type, or an edge leads to a node that does not exist.
+
+    Examples:
+        >>> import numpy as np
+        >>> from graphfcl import from_edge_index
+        >>> edges = np.array([[0, 1, 1, 2], [1, 0, 2, 1]])
+        >>> from_edge_index(edges, np.eye(3), ["tea", "tea", "cup"])
+        Graph('graph', 3 nodes, 2 edges, 3 features, 2 classes)
     """
     ends, features, labels = _edge_index(edge_index, where), _array(features), _array(labels)
     weights = None if edge_weight is None else _one_column(np.asarray(_array(edge_weight)))
@@ -47,10 +100,27 @@ def from_edge_index(
 
 
 def from_pyg(data: Any, *, name: str = "graph") -> Graph:
-    """A graph from ``torch_geometric.data.Data`` with ``edge_index``, ``x`` (dense or sparse) and ``y``.
+    """Make a graph from ``torch_geometric.data.Data``.
 
-    ``y`` holds class numbers, or a list of names. Masks and whatever else it holds are not used; a note of the graph
-    names them.
+    Args:
+        data: Homogeneous data with ``edge_index``, ``x`` (dense or sparse) and ``y`` (class numbers or a list of
+            names). ``edge_weight``, a one-dimensional ``edge_attr``, ``class_names`` and ``node_ids`` are used where
+            they exist. Masks and all other attributes are not used, and a note of the graph names them.
+        name: Name of the graph.
+
+    Returns:
+        The graph.
+
+    Raises:
+        InputError: If the data is heterogeneous, or lacks ``edge_index`` or ``y``.
+
+    Examples:
+        >>> import torch
+        >>> from torch_geometric.data import Data
+        >>> from graphfcl import from_pyg
+        >>> data = Data(x=torch.eye(3), edge_index=torch.tensor([[0, 1], [1, 2]]), y=torch.tensor([0, 1, 1]))
+        >>> from_pyg(data, name="path")
+        Graph('path', 3 nodes, 2 edges, 3 features, 2 classes)
     """
     where = "the PyG data"
     if hasattr(data, "node_types") and len(data.node_types) != 1:
@@ -81,7 +151,7 @@ def from_pyg(data: Any, *, name: str = "graph") -> Graph:
 
 
 def _edge_index(values: Any, where: str) -> np.ndarray:
-    """(2, edges) whole numbers."""
+    """Check an edge index and return it as (2, edges) integers."""
     edges = _array(values)
     edges = edges if sparse.issparse(edges) else np.asarray(edges)
     if sparse.issparse(edges) or edges.ndim != 2 or edges.shape[0] != 2:
@@ -95,7 +165,7 @@ def _edge_index(values: Any, where: str) -> np.ndarray:
 
 
 def _array(values: Any) -> Any:
-    """A tensor as an array, or as a scipy matrix if it is sparse; anything else as it is."""
+    """Turn a tensor into an array, or into a scipy matrix if it is sparse. Other values stay as they are."""
     torch = sys.modules.get("torch")  # a caller that has a tensor has imported it
     if torch is None or not isinstance(values, torch.Tensor):
         return values
@@ -109,17 +179,35 @@ def _array(values: Any) -> Any:
 
 
 def _one_column(values: Any) -> Any:
-    """(n,) of (n, 1), as PyG often has it."""
+    """Turn (n, 1) weights, which PyG often has, into (n,)."""
     return values[:, 0] if getattr(values, "ndim", 0) == 2 and values.shape[1] == 1 else values
 
 
 def _unused_note(where: str, names: list[str], more: str = "") -> list[str]:
-    """What is said of parts of a graph that say nothing here."""
+    """Return a note on attributes of the source that are not used."""
     return [f"Not used of {where}: {', '.join(names)}{more}."] if names else []
 
 
 def to_pyg(graph: Graph) -> Any:
-    """``torch_geometric.data.Data``; sparse features become a sparse CSR tensor. Unknown labels are -1."""
+    """Convert a graph to ``torch_geometric.data.Data``.
+
+    Args:
+        graph: The graph.
+
+    Returns:
+        Data with ``x`` (a sparse CSR tensor if the features are sparse), ``edge_index``, ``y`` (-1 where unknown),
+        ``class_names`` and ``node_ids``; with ``edge_weight`` if the graph is weighted.
+
+    Raises:
+        InputError: If PyG is not installed.
+
+    Examples:
+        >>> from graphfcl import load_dataset, to_pyg
+        >>> graph, _ = load_dataset("synthetic:nodes=200,edges=800,classes=6,features=30")
+        >>> data = to_pyg(graph)
+        >>> data.num_nodes, tuple(data.edge_index.shape)
+        (200, (2, 1600))
+    """
     import torch
 
     data_type = import_extra("torch_geometric.data", "pyg", "to_pyg").Data
@@ -152,12 +240,32 @@ def from_networkx(
     weight: str | None = None,
     name: str = "graph",
 ) -> Graph:
-    """A graph from networkx. Node attributes hold the label, and numbers or a text or both.
+    """Make a graph from a networkx graph.
 
-    label: the attribute of the class; a node without it has an unknown class; None: no class is known. features: the
-    attribute of a vector or a number, or several of them, by default ``features`` if a node has it and there is no
-    text. weight: that of edges, by default ``weight`` if an edge has it. An attribute that is named and stands nowhere
-    is an error; those that are not used are named in a note.
+    Args:
+        network: Directed or undirected networkx graph. Its nodes are the node ids.
+        label: Node attribute with the class. The class of a node without the attribute is unknown. None if no class
+            is known.
+        features: Node attribute, or several, with a number or a vector of numbers. By default ``features``, if nodes
+            have it and ``text`` is not set.
+        text: Node attribute with a text, whose words become features.
+        weight: Edge attribute with the weight. By default ``weight``, if edges have it.
+        name: Name of the graph.
+
+    Returns:
+        The graph. A note names node attributes that are not used.
+
+    Raises:
+        InputError: If no node or edge has a named attribute, or feature vectors differ in length.
+
+    Examples:
+        >>> import networkx as nx
+        >>> from graphfcl import from_networkx
+        >>> network = nx.path_graph(["a", "b", "c"])
+        >>> nx.set_node_attributes(network, {"a": "tea", "b": "tea", "c": "cup"}, "label")
+        >>> nx.set_node_attributes(network, {"a": "green tea", "b": "black tea", "c": "tea cup"}, "text")
+        >>> from_networkx(network, text="text")
+        Graph('graph', 3 nodes, 2 edges, 4 features, 2 classes)
     """
     ids = list(network.nodes)
     attributes = [values for _, values in network.nodes(data=True)]
@@ -187,7 +295,7 @@ def from_networkx(
 
 
 def _network_adjacency(network: Any, ids: list[Any], weight: str | None) -> tuple[Any, list[str]]:
-    """The adjacency of a networkx graph, and notes on it. ids: its nodes, in the order of rows."""
+    """Return the adjacency matrix of a networkx graph, with rows in the order of ``ids``, and notes on its edges."""
     position = {node: number for number, node in enumerate(ids)}
     pairs = [(position[a], position[b], values.get(weight or "weight")) for a, b, values in network.edges(data=True)]
     ends = np.array([pair[:2] for pair in pairs], dtype=np.int64).reshape(-1, 2)
@@ -215,9 +323,9 @@ def _no_attribute(of: str, attribute: Any, what: str, attributes: Iterable[Any])
 def _features(
     ids: list[Any], attributes: list[dict[str, Any]], numbers: list[str], text: str | None
 ) -> tuple[Features | None, np.ndarray | None, TextSettings | None]:
-    """Features, their names if they have some, and how words among them are read.
+    """Return features, their names or None, and text settings if words are among the features.
 
-    Words come first, then single numbers, which are one group beside words, then vectors, of which each is one.
+    Columns of words come first, then all single numbers, which form one group, then vectors, which form a group each.
     """
     parts = {each: _feature_rows(ids, attributes, each) for each in numbers}
     singles = [each for each, rows in parts.items() if rows.shape[1] == 1]
@@ -240,7 +348,7 @@ def _features(
 
 
 def _feature_rows(ids: list[Any], attributes: list[dict[str, Any]], features: str) -> Any:
-    """(n, d) the vectors of all nodes, sparse or dense as they came."""
+    """Return (n, d) the feature vectors of all nodes, sparse or dense like the vectors."""
     missing = next((node for node, values in zip(ids, attributes, strict=True) if features not in values), None)
     if missing is not None:
         raise InputError(f"{WHERE}: node {missing!r} has no attribute {features!r}, others have it; add it.")
@@ -252,7 +360,7 @@ def _feature_rows(ids: list[Any], attributes: list[dict[str, Any]], features: st
 
 
 def _row(features: Any, where: str) -> Any:
-    """One node's features as (1, d), sparse or dense as they came."""
+    """Return (1, d) the features of one node, sparse or dense like the value."""
     if sparse.issparse(features):
         return sparse.csr_array(features.reshape(1, -1), dtype=np.float32)
     try:
@@ -262,9 +370,25 @@ def _row(features: Any, where: str) -> Any:
 
 
 def to_networkx(graph: Graph) -> Any:
-    """``networkx.Graph`` with the user's own ids; a node's ``features`` are one row (1, d), sparse or dense.
+    """Convert a graph to ``networkx.Graph``.
 
-    The ``label`` of a node is its class as the user writes it, or None.
+    Args:
+        graph: The graph.
+
+    Returns:
+        Undirected networkx graph whose nodes are the user's ids. Node attributes are ``features``, one row (1, d),
+        sparse or dense, and ``label``, the class as the user writes it, or None. Edges of a weighted graph have
+        ``weight``.
+
+    Raises:
+        InputError: If networkx is not installed.
+
+    Examples:
+        >>> from graphfcl import load_dataset, to_networkx
+        >>> graph, _ = load_dataset("synthetic:nodes=200,edges=800,classes=6,features=30")
+        >>> network = to_networkx(graph)
+        >>> network.number_of_edges(), network.nodes[0]["label"]
+        (800, 'class-01')
     """
     networkx = import_extra("networkx", "networkx", "to_networkx")
 
@@ -282,18 +406,18 @@ def to_networkx(graph: Graph) -> Any:
 
 
 def is_graph(value: object) -> bool:
-    """Whether something is a graph of this package, in memory or on the disk."""
+    """Tell whether a value is a graph of this package, in memory or on disk."""
     return isinstance(value, Graph | GraphFolder)
 
 
 def as_graph(value: object, who: str) -> AnyGraph:
-    """A graph as it is; PyG data and networkx graphs with their usual names as one; anything else is an error.
+    """Return a graph unchanged, and convert PyG data and networkx graphs with default attribute names.
 
-    who: what needs it, for the message.
+    Any other value raises an InputError, in which ``who`` names the function that needs the graph.
     """
     if isinstance(value, Graph | GraphFolder):
         return value
-    # A caller that has such an object has imported its library.
+    # If the value comes from one of these libraries, the caller has imported it.
     pyg, networkx = sys.modules.get("torch_geometric.data"), sys.modules.get("networkx")
     graph = None
     if pyg is not None and isinstance(value, pyg.Data | pyg.HeteroData):
@@ -306,18 +430,18 @@ def as_graph(value: object, who: str) -> AnyGraph:
     library, kind = library_of(value), type(value).__name__
     described = kind if library == "builtins" else f"{kind} of {library}"
     is_dataset = pyg is not None and isinstance(value, pyg.Dataset)
-    hint = "give one graph of it, such as dataset[0]" if is_dataset else _hint(value)
+    hint = "pass one of its graphs, such as dataset[0]" if is_dataset else _hint(value)
     raise InputError(f"{who} needs a graph, and got {described}: {hint}.")
 
 
 def _hint(value: object) -> str:
-    """How to make a graph of something."""
+    """Say which function makes a graph from a value."""
     if isinstance(value, tuple) and value and isinstance(value[0], Graph):
-        return "load_dataset returns the graph and a protocol, give the first of them"
+        return "load_dataset returns the graph and a protocol; pass only the graph"
     if is_frame(value):
-        return "from_frames(nodes, edges) makes one of the tables of nodes and edges"
+        return "from_frames(nodes, edges) makes one from tables of nodes and edges"
     if sparse.issparse(value) or isinstance(value, np.ndarray):
         return "from_scipy(adjacency, features, labels) or from_edge_index(edge_index, features, labels) makes one"
     if isinstance(value, str | Path):
-        return "load_dataset(name) reads one by its name or its path"
+        return "load_dataset(name) reads one by its name or path"
     return "from_frames, from_pyg, from_networkx, from_scipy and load_dataset make one"

@@ -1,4 +1,4 @@
-"""The graph every other part stands on."""
+"""The graph in memory."""
 
 import hashlib
 from collections.abc import Iterator, Sequence
@@ -19,16 +19,20 @@ from graphfcl.runtime.arrays import array_parts
 from graphfcl.runtime.html import html_table
 
 UNKNOWN = -1
-CLASSES_SHOWN = 12  # in a notebook
+CLASSES_SHOWN = 12  # classes that the HTML view in a notebook names
 
 
 @dataclass(frozen=True)
 class TextSettings:
-    """The feature columns are counts of words; TF-IDF is fitted when the nodes of session 0 are known.
+    """Marks feature columns as word counts, to be weighted by TF-IDF.
 
-    ``min_nodes``: a word enters the vocabulary if it occurs in at least so many of those nodes.
-    ``beside``: the last columns are no words but numbers, in groups of so many columns. Learners see them standardised
-    and each group as large as the words: see :class:`graphfcl.graph.text.NumbersBesideWords`.
+    TF-IDF is fitted on the nodes of session 0 when a stream is made or a model is fitted.
+
+    Args:
+        min_nodes: Minimum number of session-0 nodes in which a word must occur to be used.
+        beside: Widths of the groups of numeric columns behind the word columns. Learners see these columns
+            standardised and scaled, so that words and each group have the same weight
+            (:class:`graphfcl.graph.views.NumbersBesideWords`).
     """
 
     min_nodes: int = 2
@@ -37,23 +41,36 @@ class TextSettings:
 
 @dataclass(frozen=True, eq=False)
 class Graph:
-    """An undirected graph with node features and one class a node. Immutable.
+    """Immutable undirected graph with node features and at most one class per node.
 
-    Use :func:`graphfcl.graph.build_graph` or one of the readers to make one: they check and clean what they get.
+    Make graphs with :func:`build_graph` or a reader such as :func:`read_tables`, which check and clean their input. The
+    constructor checks nothing.
 
-    adjacency: (n, n) CSR, float32, symmetric, no self loops, sorted column indices; values are edge weights (1 if
-        the graph has none).
-    features: (n, d) float32, CSR or dense, as it came.
-    labels: (n,) int64, positions in ``class_names``; ``UNKNOWN`` (-1) where the class is not known.
-    class_names: what the classes are called, as texts. integer_classes: the user's labels are integers, and the names
-        are these as texts; ``class_labels`` are the classes as the user writes them.
-    node_ids: (n,) the user's own ids, int64 or text, see :mod:`graphfcl.graph.ids`.
-    text: set if the features are word counts, see :class:`TextSettings`.
-    column_min_nodes: the columns of sparse features were selected so that at least so many nodes have each. A learner
-        sees a column if so many nodes of session 0 have it.
-    notes: what the builder changed (directions dropped, duplicates merged, …), a sentence each.
-    cleaned: how many ids and class names the builder changed; the hash is that of the cleaned ones.
-    columns: those of the tables that it was read from.
+    Args:
+        adjacency: (n, n) CSR float32 matrix, symmetric, without self loops, with sorted column indices. Values are edge
+            weights, all 1 in an unweighted graph.
+        features: (n, d) float32 matrix, CSR or dense.
+        labels: (n,) int64 Positions in ``class_names``; ``UNKNOWN`` (-1) where the class is not known.
+        class_names: Names of the classes, as texts. The property ``class_labels`` has them as the user writes them.
+        node_ids: (n,) The user's node ids, int64 or text.
+        feature_names: (d,) Names of the feature columns. None if they have no names.
+        text: Set if the features are word counts.
+        name: Name of the graph in messages and results.
+        notes: One sentence for each change that the builder made, such as merged duplicate edges.
+        cleaned: Number of ids and class names that the builder changed. The fingerprint ``sha256`` is computed from
+            the cleaned texts.
+        columns: Column names of the tables that the graph was read from.
+        integer_classes: Whether the user's labels are integers. ``class_names`` then holds them as texts.
+        column_min_nodes: Minimum number of nodes by which the columns of sparse features were selected. Learners see a
+            column only if this many nodes of session 0 have it.
+
+    Examples:
+        >>> from graphfcl import load_dataset
+        >>> graph, _ = load_dataset("synthetic:nodes=200,edges=800,classes=6,features=30")
+        >>> graph
+        Graph('synthetic', 200 nodes, 800 edges, 30 features, 6 classes)
+        >>> graph.class_labels[0], int(graph.class_sizes[0])
+        ('class-00', 64)
     """
 
     adjacency: sparse.csr_array
@@ -81,7 +98,7 @@ class Graph:
         )
 
     def _repr_html_(self) -> str:
-        """Its counts, classes and notes for a notebook."""
+        """Show counts, classes and notes in a notebook."""
         sizes = sorted(zip(self.class_sizes.tolist(), map(str, self.class_labels), strict=True), reverse=True)
         largest = ", ".join(f"{name} ({size:,})" for size, name in sizes[:CLASSES_SHOWN])
         more = f" and {len(sizes) - CLASSES_SHOWN} more" if len(sizes) > CLASSES_SHOWN else ""
@@ -100,7 +117,7 @@ class Graph:
 
     @property
     def edge_count(self) -> int:
-        """Undirected edges: each pair of nodes counts once."""
+        """Number of undirected edges: each pair of nodes counts once."""
         return int(self.adjacency.nnz) // 2
 
     @property
@@ -113,7 +130,7 @@ class Graph:
 
     @property
     def stored_values(self) -> int:
-        """Number of feature values that are not zero; in a CSR matrix those that are stored."""
+        """Number of non-zero feature values (for a CSR matrix, of stored values)."""
         return int(self.features.nnz if self.sparse_features else np.count_nonzero(self.features))
 
     @cached_property
@@ -132,13 +149,13 @@ class Graph:
 
     @property
     def byte_count(self) -> int:
-        """Bytes of all arrays, and of the texts of ids."""
+        """Bytes of all arrays and of the text of the ids."""
         texts = pack_texts(self.node_ids.tolist())[0].nbytes if self.node_ids.dtype == object else 0
         return sum(array.nbytes for array in self._arrays()) + texts
 
     @cached_property
     def same_class_share(self) -> float | None:
-        """Share of edges, among those with both labels known, whose ends are of one class."""
+        """Share of edges within one class, among edges with both labels known (edge homophily)."""
         rows = np.repeat(np.arange(self.node_count), np.diff(self.adjacency.indptr))
         first, second = self.labels[rows], self.labels[self.adjacency.indices]
         both = (first >= 0) & (second >= 0)
@@ -158,7 +175,10 @@ class Graph:
 
     @cached_property
     def sha256(self) -> str:
-        """A fingerprint of the content, the same on every machine; names and notes do not count."""
+        """Fingerprint of the content, the same on every machine.
+
+        The name of the graph, feature names and notes are not part of it.
+        """
         digest = hashlib.sha256(b"graphfcl graph 1")
 
         def add(tag: str, array: np.ndarray, kind: str) -> None:
@@ -193,43 +213,76 @@ class Graph:
         return digest.hexdigest()
 
     def class_number(self, label: ClassLabel) -> int | None:
-        """The position of a class, or None."""
+        """Return the position of a class in ``class_names``.
+
+        Args:
+            label: The class as the user writes it, an integer or a text.
+
+        Returns:
+            The position, or None if the graph has no such class.
+        """
         return class_position(self.class_names, label)
 
     def nodes_of(self, ids: "list[str] | list[int] | np.ndarray") -> np.ndarray:
-        """Node numbers of the user's own ids, exactly as they are; -1 for an id the graph does not have."""
+        """Return the nodes with these ids.
+
+        Args:
+            ids: The user's ids, of the type of ``node_ids``: a number and its text are different ids.
+
+        Returns:
+            (m,) int64 Node numbers; -1 for an id that the graph does not have.
+        """
         return self._id_index.exact(ids)
 
-    # What else streams and commands need of a graph: its files and workers, if it stays on disk (see GraphFolder)
+    # Members that streams and commands need of both Graph and GraphFolder. In memory they are trivial.
 
     unsupported_tracks: ClassVar[tuple[str, ...]] = ()
     shuffled: ClassVar[bool] = False
     work: ClassVar[Path | None] = None
 
     def device_for(self, wanted: str) -> str:
-        """The device itself."""
+        """Return the device to compute on.
+
+        Args:
+            wanted: Name of a device, such as ``cpu`` or ``cuda``.
+
+        Returns:
+            The same name: graphs in memory can be used on every device.
+        """
         return wanted
 
     def with_workers(self) -> AbstractContextManager["Graph"]:
-        """The graph itself: it is computed in this process."""
+        """Return a context with the graph itself, which is computed in this process."""
         return nullcontext(self)
 
     def loaded(self) -> "Graph":
-        """The graph itself."""
+        """Return the graph itself, which is in memory."""
         return self
 
     def feature_blocks(self, chosen: np.ndarray) -> Iterator[Features]:
-        """The raw features of the nodes where ``chosen`` (n,) is true, in one block."""
+        """Yield the raw features of some nodes in one block.
+
+        Args:
+            chosen: (n,) bool, True for these nodes.
+
+        Returns:
+            Iterator over (m, d) features: one block, or none if no node is chosen.
+        """
         if chosen.any():
             yield self.features if chosen.all() else self.features[np.flatnonzero(chosen)]
 
     def visible(
         self, numbers: np.ndarray, view: FeatureView | None = None, node_of_number: np.ndarray | None = None
     ) -> VisibleGraph:
-        """The subgraph of some nodes, with all edges among them.
+        """Cut out the subgraph of some nodes, with all edges among them.
 
-        numbers: (m,) ascending, by which nodes are known there. view: what a learner sees of the raw features.
-        node_of_number: (n,) the node behind each number; None: they are the same.
+        Args:
+            numbers: (m,) Numbers of the nodes in the subgraph, ascending.
+            view: Turns raw features into the features that learners see. None keeps raw features.
+            node_of_number: (n,) Node of this graph for each number. None means that nodes and numbers are the same.
+
+        Returns:
+            The subgraph, without labels and ids.
         """
         nodes = numbers if node_of_number is None else node_of_number[numbers]
         adjacency = self.adjacency[nodes][:, nodes]

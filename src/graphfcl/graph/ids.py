@@ -1,7 +1,8 @@
-"""Ids of nodes and names of classes: what they may be, and the form they live in.
+"""Node ids and class names: which are valid, how they are cleaned, and how they are stored.
 
-Ids in memory are an array of int64, or of Python texts where one of them is no whole number. NumPy's own texts take
-the room of the longest for each; those of variable width can neither be saved without a pickle nor searched.
+Ids in memory are an int64 array, or an object array of Python texts if any id is not a whole number. NumPy's
+fixed-width texts would need the space of the longest id for each, and its variable-width texts can neither be saved
+without pickle nor searched.
 """
 
 import math
@@ -17,20 +18,20 @@ import numpy as np
 
 from graphfcl.errors import CONTROL, InputError, quoted, shown
 
-Place = Callable[[int], str]  # what a message calls a row
-LISTED = 5  # ids in several rows that a message lists
-ClassLabel: TypeAlias = str | int  # a class as a user writes it; inside it is known by its name, a text
+Place = Callable[[int], str]  # name of a row in messages
+LISTED = 5  # duplicate ids that a message lists
+ClassLabel: TypeAlias = str | int  # a class as the user writes it; the package stores its name as a text
 
 
 def normal(text: str) -> str:
-    """Without white space at its ends, in Unicode's composed form (NFC): how texts are compared."""
+    """Normalise a text for comparison: Unicode NFC, without white space at the ends."""
     return unicodedata.normalize("NFC", text).strip()
 
 
 def bare_name(name: str) -> str:
-    """A name without case, accents and white space.
+    """Return a name without case, accents and white space.
 
-    Only marks on Latin and Greek letters are accents: in other scripts they make other letters, as in バス and パス.
+    Only marks on Latin and Greek letters are removed. In other scripts a mark makes another letter (バス and パス).
     """
     kept, base = [], ""
     for letter in unicodedata.normalize("NFD", name.casefold()):
@@ -43,9 +44,9 @@ def bare_name(name: str) -> str:
 
 
 def fold_names(counts: Mapping[str, int], classes: Iterable[str] = ()) -> dict[str, str]:
-    """The name that each spelling stands for: that of a class, or else the most frequent one, of several the first.
+    """Map each spelling to one name: the name of a class, else the most frequent spelling, else the first.
 
-    Names stand for each other if they differ only by case, white space or accents.
+    Spellings belong together if they differ only by case, white space or accents.
     """
     chosen = {bare_name(name): name for name in classes}
     for name in sorted(counts, key=lambda name: -counts[name]):
@@ -55,27 +56,27 @@ def fold_names(counts: Mapping[str, int], classes: Iterable[str] = ()) -> dict[s
 
 @dataclass(frozen=True)
 class TextRule:
-    """What a valid text of one kind is. what: its name in messages. longest: the most characters it may have."""
+    """Rule for valid ids or names: ``what`` is their name in messages, ``longest`` the maximum number of characters."""
 
     what: str
     longest: int
 
     def clean(self, text: str, where: str) -> str:
-        """The valid form of a text; an error if there is none. where: the place, for the message."""
+        """Return the cleaned text; an InputError names ``where`` if it is not valid."""
         fault = self.fault(text)
         if fault:
             raise InputError(f"{where}: {fault}.")
         return normal(text)
 
     def fault(self, text: str) -> str:
-        """Why a text has no valid form; "" if it has one."""
+        """Say why a text is not valid; "" if it is."""
         fault = self._fault(normal(text))
         return f"the {self.what} {quoted(text)} {fault}" if fault else ""
 
     def clean_all(self, texts: Sequence[str], place: Place) -> list[str]:
-        """The valid forms of many texts; an error names the place of the first that has none."""
+        """Return many cleaned texts; an InputError names the place of the first that is not valid."""
         cleaned = [normal(text) for text in texts]
-        # One search through all of them; a single text is looked at only if something is wrong.
+        # Search all texts at once, and single texts only if something is wrong.
         wrong = CONTROL.search("".join(cleaned)) or not all(cleaned) or max(map(len, cleaned), default=0) > self.longest
         if wrong:
             row = next(row for row, text in enumerate(cleaned) if self._fault(text))
@@ -87,7 +88,7 @@ class TextRule:
             return "is empty: give it one"
         control = CONTROL.search(cleaned)
         if control and "\ud800" <= control.group() <= "\udfff":
-            return "holds half of a surrogate pair, which no file can hold: write it as UTF-8"
+            return "holds half of a surrogate pair, which cannot be written to a file: write it as UTF-8"
         if control:
             return f"holds the control character U+{ord(control.group()):04X}: take it out"
         if len(cleaned) > self.longest:
@@ -100,7 +101,7 @@ CLASS_NAME = TextRule("class name", 200)
 
 
 def text_of(value: Any, where: str = "") -> str:
-    """An id or name as text; bytes are read as UTF-8. A whole float is the whole number: pandas makes such floats."""
+    """Convert an id or name to text. Bytes are read as UTF-8, and 3.0, as pandas writes it, becomes "3"."""
     if isinstance(value, str):
         return str(value)
     if isinstance(value, float | np.floating) and float(value).is_integer():
@@ -114,20 +115,17 @@ def text_of(value: Any, where: str = "") -> str:
 
 
 def is_nothing(value: Any) -> bool:
-    """Whether a value stands where nothing is known: None, NaN, or the NA of pandas."""
+    """Tell whether a value is missing: None, NaN, or pandas' NA."""
     return value is None or type(value).__name__ == "NAType" or (isinstance(value, float) and math.isnan(value))
 
 
 def listed(values: Any) -> list[Any]:
-    """Plain Python values of a list, an array or a tensor."""
+    """Return the plain Python values of a list, an array or a tensor."""
     return values.tolist() if hasattr(values, "tolist") else list(values)
 
 
 def list_of_nodes(values: Any, what: str = "the nodes") -> Any:
-    """Ids that can be read several times; anything but a list or a one-dimensional array is refused.
-
-    what: what they are, for the message.
-    """
+    """Return ids as a sized collection; an InputError, which names them ``what``, unless they are one-dimensional."""
     if isinstance(values, str | bytes) or not isinstance(values, Iterable):
         example = f", such as [{shown(values)}]" if isinstance(values, str | Integral) else ""
         raise InputError(f"{what} are {shown(values)}: give a list of ids{example}.")
@@ -138,9 +136,10 @@ def list_of_nodes(values: Any, what: str = "the nodes") -> Any:
 
 
 def make_ids(values: Any, place: Place, *, read_numbers: bool = False) -> tuple[np.ndarray, int]:
-    """(n,) valid ids, each once: int64 if all are whole numbers, otherwise text; and how many cleaning changed.
+    """Return (n,) valid ids, int64 if all are whole numbers and text otherwise, and how many were cleaned.
 
-    read_numbers: texts are read as whole numbers too, where that loses nothing for any ("7" but not "007").
+    With ``read_numbers``, texts also become int64 if all of them are whole numbers ("7" but not "007"). An id that
+    occurs twice raises an InputError.
     """
     if isinstance(values, np.ndarray) and values.dtype.kind == "i" and np.diff(np.sort(values)).all():
         return values.astype(np.int64), 0
@@ -168,7 +167,7 @@ def make_ids(values: Any, place: Place, *, read_numbers: bool = False) -> tuple[
 
 
 def whole_number(text: str) -> int | None:
-    """The int64 that is written exactly so, if there is one."""
+    """Return the int64 whose usual spelling is this text, or None."""
     digits = text[1:] if text.startswith("-") else text
     if len(text) > 20 or not (digits.isascii() and digits.isdigit()):
         return None
@@ -177,38 +176,38 @@ def whole_number(text: str) -> int | None:
 
 
 def class_label(name: str, integers: bool) -> ClassLabel:
-    """A class as its user writes it. integers: names that are whole numbers stand for integers."""
+    """Return a class as the user writes it; with ``integers``, names that are whole numbers become integers."""
     number = whole_number(name) if integers else None
     return name if number is None else number
 
 
 def class_position(names: Sequence[str], label: ClassLabel) -> int | None:
-    """The position of a class among names, as it is written or by its cleaned form; or None."""
+    """Return the position of a class among names, by its exact or cleaned form, or None."""
     numbers, name = {each: number for number, each in enumerate(names)}, text_of(label)
     return numbers.get(name, numbers.get(normal(name)))
 
 
 def is_whole(value: Any) -> bool:
-    """Whether a value is a whole number, and not a truth value."""
+    """Tell whether a value is an integer and not a boolean."""
     return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
 def text_array(texts: Sequence[str]) -> np.ndarray:
-    """(n,) Python texts, each in its own room."""
+    """Return (n,) Python texts in an object array."""
     array = np.empty(len(texts), dtype=object)
     array[:] = texts
     return array
 
 
 def class_names_of(values: Iterable[Any], where: str) -> tuple[list[str], int]:
-    """Valid names of classes, each once, and how many cleaning changed."""
+    """Return valid class names and how many were cleaned; a name that occurs twice raises an InputError."""
     texts = [text_of(value, where) for value in values]
     cleaned = CLASS_NAME.clean_all(texts, lambda _: where)
     first: dict[str, str] = {}
     for text, name in zip(texts, cleaned, strict=True):
         if name in first:
             raise InputError(
-                f"{where}: a class name stands twice among the class names ({quoted(first[name])}, {quoted(text)}); "
+                f"{where}: a class name occurs twice among the class names ({quoted(first[name])}, {quoted(text)}); "
                 "give each class one name."
             )
         first[name] = text
@@ -216,7 +215,7 @@ def class_names_of(values: Iterable[Any], where: str) -> tuple[list[str], int]:
 
 
 def refuse_twice(cleaned: Sequence[Any], originals: Sequence[Any], place: Place) -> None:
-    """Refuse ids that are equal once cleaned. originals: as they are written."""
+    """Raise an InputError if cleaned ids are equal; ``originals`` are the ids before cleaning."""
     if len(set(cleaned)) == len(cleaned):
         return
     first: dict[Any, int] = {}
@@ -235,7 +234,15 @@ def same_ids(
     original: Callable[[int], Any],
     place: Place,
 ) -> InputError:
-    """So many ids stand in several rows. pairs: the first two rows of each of the first ids, by the second of them."""
+    """Make the error for duplicate ids.
+
+    Args:
+        count: Number of ids that occur in several rows.
+        pairs: First two rows of some of these ids, ordered by the second row.
+        cleaned: Cleaned id of a row.
+        original: Id of a row before cleaning.
+        place: Name of a row in messages.
+    """
     if count > 1:
         named = [f"{_shown(cleaned(row))} in {place(row).rpartition(', ')[2]}" for _, row in pairs]
         more = [f"{count - LISTED:,} more"] if count > LISTED else []
@@ -243,13 +250,13 @@ def same_ids(
         cleaning = any(original(first) != original(second) for first, second in pairs)
         once = " once cleaned (spaces at the ends, Unicode NFC)" if cleaning else ""
         return InputError(
-            f"{where}{':' * len(comma[:1])} {count:,} node ids stand several times{once}: "
+            f"{where}{':' * len(comma[:1])} {count:,} node ids occur several times{once}: "
             f"{', '.join([*named, *more])}; a node has one id and one row.".lstrip()
         )
     ((other, row),) = pairs
     if original(other) == original(row):
         return InputError(
-            f"{place(row)}: node id {_shown(cleaned(row))} stands twice, first in {place(other).rpartition(', ')[2]}; "
+            f"{place(row)}: node id {_shown(cleaned(row))} occurs twice, first in {place(other).rpartition(', ')[2]}; "
             "a node has one id and one row."
         )
     return InputError(
@@ -266,9 +273,9 @@ def _shown(value: Any) -> Any:
 
 
 def as_arrow(values: np.ndarray) -> Any:
-    """Ids or names as a column of a table. Names beside integers are all texts: a column has one type.
+    """Convert ids or names to an Arrow column. If integers and texts are mixed, all become texts.
 
-    A table cannot hold surrogates: an old file's are escaped.
+    Surrogates, which Arrow cannot hold, are escaped.
     """
     import pyarrow as pa
 
@@ -282,7 +289,7 @@ def as_arrow(values: np.ndarray) -> Any:
 
 
 def pack_texts(texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-    """UTF-8 bytes of texts one after the other, and (m + 1,) where each begins."""
+    """Concatenate texts as UTF-8; return the bytes and (m + 1,) the positions where texts begin."""
     encoded = [text.encode("utf-8", "surrogatepass") for text in texts]
     starts = np.zeros(len(encoded) + 1, dtype=np.int64)
     np.cumsum([len(text) for text in encoded], out=starts[1:])
@@ -290,15 +297,15 @@ def pack_texts(texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
 
 
 def unpack_texts(content: np.ndarray, starts: np.ndarray) -> np.ndarray:
-    """(m,) the reverse of :func:`pack_texts`; ``starts`` may begin above 0."""
+    """Return the (m,) texts that :func:`pack_texts` packed; ``starts`` may begin above 0."""
     plain, cuts = content.tobytes(), (starts - starts[0]).tolist()
     return text_array([plain[low:high].decode("utf-8", "surrogatepass") for low, high in pairwise(cuts)])
 
 
 def whole_numbers(wanted: Any, *, read_texts: bool = True) -> tuple[np.ndarray, np.ndarray]:
-    """(m,) int64 of ids as a user gives them, and whether each is a whole number at all (0 where it is not).
+    """Convert a user's ids to (m,) int64, and return (m,) bool, False where an id is not a whole number (it becomes 0).
 
-    read_texts: a number and its text are one id; so are a whole number and the float that it equals.
+    With ``read_texts``, the ids 7, "7" and 7.0 are the same.
     """
     if isinstance(wanted, np.ndarray) and wanted.dtype.kind == "i":
         return wanted.astype(np.int64), np.ones(wanted.shape, dtype=bool)
@@ -313,21 +320,21 @@ def whole_numbers(wanted: Any, *, read_texts: bool = True) -> tuple[np.ndarray, 
 
 @dataclass(frozen=True, eq=False)
 class IdIndex:
-    """Rows of nodes by their ids. ids: (n,) as :func:`make_ids` gives them; a stored model may hold other texts."""
+    """Finds rows of nodes by their ids, which :func:`make_ids` made; a stored model may hold texts not cleaned."""
 
     ids: np.ndarray
 
     def exact(self, wanted: Any) -> np.ndarray:
-        """(m,) the row of each id that is stored exactly so, a number or a text; -1 where there is none."""
+        """Return (m,) rows of ids that are stored in exactly this form; -1 where there is none."""
         if self.ids.dtype == object:
             return np.array([self._row_of_text.get(each, -1) for each in listed(wanted)], dtype=np.int64)
         return self._rows_of_numbers(*whole_numbers(wanted, read_texts=False))
 
     def rows(self, wanted: Any) -> np.ndarray:
-        """(m,) the row of each id, each taken by itself; -1 where there is none.
+        """Return (m,) rows of ids; -1 where there is none.
 
-        A number and its text are one id; so are a whole number and the float that it equals. A text is found as it is
-        stored, or else by its cleaned form, if only one stored id has that form.
+        The ids 7, "7" and 7.0 are the same. A text matches a stored id exactly, or else by its cleaned form, if only
+        one stored id has that form.
         """
         if self.ids.dtype != object:
             return self._rows_of_numbers(*whole_numbers(wanted))
@@ -338,12 +345,12 @@ class IdIndex:
         return rows
 
     def _text_of(self, value: Any) -> str:
-        """An id as text; a float as it is stored, since the texts of a table may be those of floats."""
+        """Convert an id to text; a float keeps its spelling if that is stored, as ids of a table may be "3.0"."""
         spelled = str(value) if isinstance(value, float) else None
         return spelled if spelled in self._row_of_text else text_of(value)
 
     def _rows_of_numbers(self, numbers: np.ndarray, fits: np.ndarray) -> np.ndarray:
-        """(m,) the row of each number that fits."""
+        """Return (m,) rows of the numbers where ``fits`` is true, else -1."""
         if self.ids.size == 0:
             return np.full(numbers.shape, -1, dtype=np.int64)
         positions = np.searchsorted(self.ids, numbers, sorter=self._order).clip(max=self.ids.size - 1)
@@ -368,7 +375,7 @@ class IdIndex:
 
     @cached_property
     def _rows_by_form(self) -> dict[str, list[int]]:
-        """Rows of the stored ids that are not in their cleaned form, by that form."""
+        """Rows of stored ids that are not in cleaned form, by their cleaned form."""
         rows: dict[str, list[int]] = {}
         for row, text in enumerate(self.ids.tolist()):
             if normal(text) != text:

@@ -1,4 +1,4 @@
-"""The interfaces of graphs: with labels for streams and models, without them for learners."""
+"""Types that stand for several graph classes: ``AnyGraph`` with labels, ``VisibleNodes`` without labels."""
 
 from typing import Protocol, TypeAlias
 
@@ -10,19 +10,27 @@ from graphfcl.graph.graph import Graph
 from graphfcl.graph.views import Features
 from graphfcl.graph.visible import VisibleGraph
 
-# What streams, evaluations and models work on: a graph in memory, or one that stays on disk. The type checker accepts
-# only what both classes have.
+# Streams, evaluations and models take either class, so they use only what both classes offer.
 AnyGraph: TypeAlias = Graph | GraphFolder
 
 
 class VisibleNodes(Protocol):
-    """The visible nodes of a graph, with features and neighbours; without labels, ids and hidden nodes.
+    """Visible nodes of a graph with features and edges, but without labels and ids.
 
-    :class:`~graphfcl.graph.visible.VisibleGraph` holds all of it in memory, as one block of rows. A visible graph
-    folder (:class:`~graphfcl.graph.folder.visible.VisibleFolder`) is read from the disk in many blocks.
+    This protocol has two implementations. :class:`~graphfcl.graph.visible.VisibleGraph` holds everything in memory, as
+    one block of rows. :class:`~graphfcl.graph.folder.visible.VisibleFolder` reads a graph folder in many blocks.
 
-    A node has a number, the same in every visible graph of a stream, and a row. In memory the rows are those of the
-    visible nodes. On the disk a hidden node keeps its row, which has no edges and whose raw features count as 0.
+    Each node has a number and a row. Its number is the same in every visible graph of a stream. In memory, only
+    visible nodes have rows. In a folder, hidden nodes keep their rows, with no edges and with raw features of 0.
+
+    Examples:
+        >>> from graphfcl import VisibleNodes, load_dataset, make_stream
+        >>> graph, _ = load_dataset("synthetic:nodes=200,edges=800,classes=6,features=30")
+        >>> visible: VisibleNodes = make_stream(graph).base.visible_graph
+        >>> visible.node_count < graph.node_count  # nodes of later classes are hidden
+        True
+        >>> visible.features_at(visible.rows(visible.nodes[:3])).shape[0]
+        3
     """
 
     @property
@@ -31,7 +39,7 @@ class VisibleNodes(Protocol):
 
     @property
     def row_count(self) -> int:
-        """Number of rows n, those of hidden nodes included."""
+        """Number of rows n, including the rows of hidden nodes."""
 
     @property
     def edge_count(self) -> int:
@@ -47,11 +55,11 @@ class VisibleNodes(Protocol):
 
     @property
     def weighted(self) -> bool:
-        """Whether some edge has another weight than 1."""
+        """Whether any edge has a weight other than 1."""
 
     @property
     def relations(self) -> tuple[str, ...]:
-        """Names of the kinds of edges."""
+        """Names of the edge types."""
 
     @property
     def nodes(self) -> np.ndarray:
@@ -59,35 +67,89 @@ class VisibleNodes(Protocol):
 
     @property
     def degrees(self) -> np.ndarray:
-        """(n,) float32 sums of the weights of a row's edges."""
+        """(n,) float32 sum of the edge weights of each row."""
 
     def rows(self, nodes: np.ndarray) -> np.ndarray:
-        """(m,) int64 rows of node numbers; a node that is not visible is an error."""
+        """Return the rows of nodes.
+
+        Args:
+            nodes: (m,) Node numbers, in any order.
+
+        Returns:
+            (m,) int64 Rows, in the same order.
+
+        Raises:
+            InputError: If a node is not visible.
+        """
 
     def numbers(self, rows: np.ndarray) -> np.ndarray:
-        """(m,) int64 node numbers of rows, the reverse of :meth:`rows`."""
+        """Return the node numbers of rows, the reverse of :meth:`rows`.
+
+        Args:
+            rows: (m,) Rows of visible nodes, in any order.
+
+        Returns:
+            (m,) int64 Node numbers, in the same order.
+        """
 
     def contains(self, nodes: np.ndarray) -> np.ndarray:
-        """(m,) bool, whether each node number is visible."""
+        """Tell which nodes are visible.
+
+        Args:
+            nodes: (m,) Node numbers.
+
+        Returns:
+            (m,) bool, True where the node is visible.
+        """
 
     def row_blocks(self) -> list[tuple[int, int]]:
-        """Ranges of rows (start, stop) that cover all rows, each small enough to be read at once."""
+        """Return ranges of rows ``(start, stop)`` that cover all rows, each small enough to be read at once."""
 
     def features_at(self, rows: np.ndarray) -> Features:
-        """(m, d) float32 features of rows in any order, as a learner sees them."""
+        """Return the features of rows, as a learner sees them.
+
+        Args:
+            rows: (m,) Rows, in any order.
+
+        Returns:
+            (m, d) float32 Features, a CSR matrix if :attr:`sparse_features` is true.
+        """
 
     def neighbours_at(self, rows: np.ndarray, relation: str = "edges") -> sparse.csr_array:
-        """(m, n) float32 rows of the adjacency A in any order."""
+        """Return rows of the adjacency matrix A.
+
+        Args:
+            rows: (m,) Rows, in any order.
+            relation: Edge type, one of :attr:`relations`.
+
+        Returns:
+            (m, n) float32 CSR matrix.
+
+        Raises:
+            InputError: If the graph has no edges of this type.
+        """
 
     def product(self, values: np.ndarray) -> np.ndarray:
-        """A · values, for values of shape (n,) or (n, k)."""
+        """Multiply the adjacency matrix A with an array.
+
+        Args:
+            values: (n,) or (n, k) One value or row of values for each row.
+
+        Returns:
+            A · values, of the same shape.
+        """
 
     def around(self, rows: np.ndarray, hops: int) -> VisibleGraph:
-        """The nodes within ``hops`` edges of some rows, in memory; enough to compute Â^hops X of these rows.
+        """Load the neighbourhood of rows, which is enough to compute Â^hops X for these rows.
 
-        The numbers of its nodes are the rows here. Edges between its outermost nodes are left out, and its degrees are
-        those of the whole visible graph.
+        Args:
+            rows: (m,) Rows, in any order.
+            hops: Largest distance from these rows, in edges.
+
+        Returns:
+            The nodes within this distance, in memory. Their numbers are the rows here. Edges between the outermost
+            nodes are left out. Degrees count all edges of the whole visible graph.
         """
 
     def loaded(self) -> VisibleGraph:
-        """All of it in memory."""
+        """Load all visible nodes into memory."""

@@ -1,4 +1,4 @@
-"""Labels as users write them → class numbers: what counts as unknown, which spellings are one class."""
+"""Turn labels as users write them into class numbers: unknown labels, and different spellings of one class."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -26,17 +26,20 @@ from graphfcl.graph.ids import (
 )
 from graphfcl.graph.tables.columns import label_key, unknown_keys
 
-LISTED = 5  # groups of names that a note lists
-FOLDED = 20  # the same where they are one class
+LISTED = 5  # groups of similar names that a note lists
+FOLDED = 20  # groups of merged spellings that a note lists
 
 
 @dataclass(frozen=True, eq=False)
 class CleanLabels:
-    """Labels in one form.
+    """Labels as class numbers.
 
-    numbers: (n,) int64, positions in ``names``, -1 where the class is not known. changed: names that cleaning changed.
-    notes: a sentence for whatever a user would not expect. integers: the classes were given as integers, so every name
-    is a whole number.
+    Args:
+        numbers: (n,) int64 Positions in ``names``; -1 where the class is not known.
+        names: Names of the classes.
+        changed: Number of names that were cleaned.
+        notes: Sentences about anything that users may not expect.
+        integers: Whether the user's classes are integers. All names are then integers in text form.
     """
 
     numbers: np.ndarray
@@ -59,30 +62,37 @@ def clean_labels(
     counts: np.ndarray | None = None,
     read_numbers: bool = False,
 ) -> CleanLabels:
-    """Class numbers of the labels of ``count`` nodes.
+    """Turn the labels of ``count`` nodes into class numbers.
 
-    Without ``class_names`` whole numbers are the classes themselves: integers, floats such as 3.0 (pandas makes them
-    where labels are missing) and truth values, which are 0 and 1. A negative number means that the class is not known.
+    Without ``class_names``, numbers are the classes themselves: integers, floats such as 3.0 (which pandas makes where
+    labels are missing), and booleans as 0 and 1. A negative number means that the class is not known.
 
-    missing: further names that mean that the class is not known, whatever their case. known: usual ones that are
-    classes. fold: names that differ only by case, white space or accents are one class. counts: (count,) how often each
-    label stands in the source, if the labels are those that differ. read_numbers: texts are integers if all of them are
-    whole numbers ("7" but not "007").
+    Args:
+        labels: (count,) Numbers or texts.
+        class_names: Names of the class numbers.
+        count: Number of labels.
+        where: Name of the source in messages.
+        place: Name of a row in messages.
+        missing: Further names that mean unknown, in any case.
+        known: Usual names of unknown classes that are classes here.
+        fold: Whether names that differ only by case, white space or accents are one class.
+        counts: (count,) Number of nodes with each label, if each label is listed once.
+        read_numbers: Whether texts are integers if all of them are whole numbers ("7" but not "007").
     """
     if sparse.issparse(labels):
-        raise InputError(f"{where}: the labels are a matrix, that is several a node; choose one class a node.")
+        raise InputError(f"{where}: the labels are a matrix (multi-label); choose one class per node.")
     labels = _label_array(labels, where)
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = labels[:, 0]
     if labels.ndim == 0:
-        raise InputError(f"{where}: there is no list of labels; give one label a node (-1 where unknown).")
+        raise InputError(f"{where}: there is no list of labels; give one label per node (-1 where unknown).")
     if labels.ndim != 1:
         raise InputError(
-            f"{where}: the labels have shape {labels.shape}, that is several a node (multi-label); choose one class "
-            "a node."
+            f"{where}: the labels have shape {labels.shape}, so nodes have several (multi-label); choose one class "
+            "per node."
         )
     if labels.size != count:
-        raise InputError(f"{where}: {labels.size} labels for {count} nodes; give one a node (-1 where unknown).")
+        raise InputError(f"{where}: {labels.size} labels for {count} nodes; give one per node (-1 where unknown).")
     names, changed, integers = None, 0, False
     if class_names is not None:
         integers = len(class_names) > 0 and all(map(is_whole, listed(class_names)))
@@ -108,7 +118,7 @@ def clean_labels(
 
 
 def _refuse_mixed(labels: np.ndarray, names: Sequence[str], where: str) -> None:
-    """Refuse integers beside names: a prediction would be a text where the label was an integer."""
+    """Raise an InputError for integers among names, because predictions would be texts in their place."""
     kinds = {type(label) for label in labels.tolist()} if labels.dtype.kind == "O" else set()
     text = next((name for name in names if whole_number(name) is None), None)
     if text is not None and any(issubclass(kind, int) for kind in kinds):
@@ -118,22 +128,26 @@ def _refuse_mixed(labels: np.ndarray, names: Sequence[str], where: str) -> None:
 
 
 def missing_keys(missing: Iterable[str] | None, known: Iterable[str] | None, where: str) -> frozenset[str]:
-    """The names that mean unknown, in the form in which they are compared; a blank always does."""
+    """Return keys of the names that mean unknown, including the blank."""
     if isinstance(missing, str):
         raise InputError(f"{where}: the missing names are the text {quoted(missing)}: give a list of names.")
     return unknown_keys(missing, known)
 
 
 def means_unknown(name: str) -> bool:
-    """Whether a table reads a label of this name as unknown, where nothing else is asked for."""
+    """Tell whether a table with default options reads a label of this name as unknown."""
     return label_key(name) in unknown_keys(None)
 
 
 @dataclass(frozen=True, eq=False)
 class _Spelled:
-    """Labels that are texts. different: each spelling once, as it first comes. codes: (n,) which of them a label is.
+    """Labels that are texts.
 
-    first: the first label that is spelled so. counts: how many are.
+    Args:
+        different: Each spelling once, in the order of first occurrence.
+        codes: (n,) Position of each label in ``different``.
+        first: Row of the first label with each spelling.
+        counts: Number of labels with each spelling.
     """
 
     different: list[str]
@@ -145,7 +159,7 @@ class _Spelled:
     def of(cls, labels: np.ndarray, where: str, counts: np.ndarray | None) -> "_Spelled":
         values = labels.tolist()
         if any(isinstance(label, list | tuple | set | dict | np.ndarray) for label in values):
-            raise InputError(f"{where}: a node has several labels (multi-label); choose one class a node.")
+            raise InputError(f"{where}: a node has several labels (multi-label); choose one class per node.")
         codes: dict[str, int] = {}
         texts = ["" if label is None or label != label else str(label) for label in values]
         numbers = np.array([codes.setdefault(text, len(codes)) for text in texts], dtype=np.int64)
@@ -157,9 +171,9 @@ class _Spelled:
     def classes(
         self, declared: list[str] | None, missing: frozenset[str], where: str, place: Place, *, fold: bool
     ) -> tuple[np.ndarray, list[str], int, list[str]]:
-        """The class of each spelling, the names of the classes, how many spellings cleaning changed, and a note.
+        """Return the class of each spelling, class names, the number of cleaned spellings, and a note on folding.
 
-        Spellings that are one once cleaned are one class. declared: the names, if they were given.
+        Spellings that are equal after cleaning are one class. ``declared`` are the class names, if the user gave them.
         """
         labelled = [
             at
@@ -178,15 +192,15 @@ class _Spelled:
             cleaned, note = [class_of[name] for name in cleaned], fold_note(class_of, counts)
         names = sorted(set(cleaned), key=natural_order) if declared is None else declared
         position = {name: number for number, name in enumerate(names)}
-        strange = [name for name in cleaned if name not in position]
-        if strange:
-            raise InputError(f"{where}: label {quoted(strange[0])} is not among the class names; add it there.")
+        undeclared = [name for name in cleaned if name not in position]
+        if undeclared:
+            raise InputError(f"{where}: label {quoted(undeclared[0])} is not among the class names; add it there.")
         numbers = np.full(len(self.different), UNKNOWN, dtype=np.int64)
         numbers[labelled] = [position[name] for name in cleaned]
         return numbers, names, changed, note
 
     def unknown_note(self, numbers: np.ndarray) -> list[str]:
-        """What is said of labels that mean unknown. numbers: the class of each spelling."""
+        """Return a note on labels that mean unknown; ``numbers`` are the classes of the spellings."""
         counted: dict[str, int] = {}
         for text, number, count in zip(self.different, numbers.tolist(), self.counts.tolist(), strict=True):
             if number == UNKNOWN and normal(text):
@@ -201,7 +215,7 @@ class _Spelled:
 
 
 def alike_names(names: Sequence[str]) -> list[list[str]]:
-    """Groups of names that differ only by case, accents or spaces."""
+    """Group names that differ only by case, accents or spaces."""
     groups: dict[str, list[str]] = {}
     for name in names:
         groups.setdefault(bare_name(name), []).append(name)
@@ -209,7 +223,7 @@ def alike_names(names: Sequence[str]) -> list[list[str]]:
 
 
 def alike_note(names: Sequence[str]) -> list[str]:
-    """Names of classes that differ only by case, accents or spaces; they stay different."""
+    """Return a note on names that differ only by case, accents or spaces and stay different classes."""
     alike = [" and ".join(quoted(name) for name in group) for group in alike_names(names)]
     if not alike:
         return []
@@ -221,7 +235,7 @@ def alike_note(names: Sequence[str]) -> list[str]:
 
 
 def fold_note(class_of: Mapping[str, str], counts: Mapping[str, int]) -> list[str]:
-    """Which spellings were taken for which class, and how many labels were spelled so."""
+    """Return a note on the spellings that were merged into each class, with the number of labels."""
     groups: dict[str, list[str]] = {}
     for name, own in class_of.items():
         if name != own:
@@ -232,17 +246,17 @@ def fold_note(class_of: Mapping[str, str], counts: Mapping[str, int]) -> list[st
 
 
 def _label_array(labels: Any, where: str) -> np.ndarray:
-    """Numbers, or texts among which None and NaN may stand (numpy alone would make the text "nan" of a NaN)."""
+    """Return an array of numbers, or of texts, None and NaN (numpy alone would turn NaN into the text "nan")."""
     named = isinstance(labels, list | tuple) and any(isinstance(label, str) for label in labels)
     try:
         array = np.asarray(labels, dtype=object if named else None)
     except ValueError as error:
-        raise InputError(f"{where}: the nodes differ in their number of labels; choose one class a node.") from error
+        raise InputError(f"{where}: the nodes differ in their number of labels; choose one class per node.") from error
     if array.dtype.kind == "S":
         return text_array([text_of(each, where) for each in array.tolist()]) if array.ndim == 1 else array
     if array.dtype.kind == "O" and array.ndim == 1:
-        labels_there = [label for label in array.tolist() if label is not None]
-        if labels_there and all(isinstance(label, Real) for label in labels_there):
+        present = [label for label in array.tolist() if label is not None]
+        if present and all(isinstance(label, Real) for label in present):
             return np.array([UNKNOWN if label is None or label != label else label for label in array.tolist()])
     return array
 
@@ -260,21 +274,21 @@ def _whole_numbers(labels: np.ndarray, where: str) -> np.ndarray:
 
 
 def natural_order(name: str) -> tuple[int, int, str]:
-    """Sorts whole numbers by value, before words."""
+    """Return a sort key that puts whole numbers first, by value, then words."""
     return (0, int(name), "") if name.isascii() and name.isdigit() else (1, 0, name)
 
 
 class LabelCoder:
-    """Keeps 4 bytes a node and each different label once."""
+    """Collects labels in blocks, with 4 bytes per node and each different label once."""
 
     def __init__(self) -> None:
         self._codes: dict[Any, int] = {}
-        self._first: list[int] = []  # the row in which each label stands first
+        self._first: list[int] = []  # first row with each label
         self._parts: list[np.ndarray] = [np.zeros(0, dtype=np.int32)]
         self._count = 0
 
     def add(self, different: list[Any], numbers: np.ndarray) -> None:
-        """Labels of the next nodes: ``different[numbers]``."""
+        """Add the labels ``different[numbers]`` of the next nodes."""
         first = np.full(len(different), numbers.size)
         first[numbers[::-1]] = np.arange(numbers.size)[::-1]
         codes = np.zeros(len(different), dtype=np.int32)
@@ -288,7 +302,7 @@ class LabelCoder:
         self._count += numbers.size
 
     def add_numbers(self, labels: np.ndarray) -> None:
-        """Class numbers of the next nodes; negative or NaN where the class is not known."""
+        """Add class numbers of the next nodes; negative or NaN where the class is not known."""
         if labels.dtype.kind == "f":
             labels = np.where(np.isnan(labels), -1, labels)
         different, numbers = np.unique(labels, return_inverse=True)
@@ -304,7 +318,7 @@ class LabelCoder:
         fold: bool = False,
         read_numbers: bool = False,
     ) -> CleanLabels:
-        """The labels of all nodes, with int32 class numbers. missing to read_numbers: see :func:`clean_labels`."""
+        """Return the labels of all nodes with int32 class numbers; arguments are as for :func:`clean_labels`."""
         labels = list(self._codes)
         texts = any(isinstance(label, str) for label in labels)
         values = text_array(labels) if texts or not labels else np.array(labels)

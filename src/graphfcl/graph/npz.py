@@ -1,6 +1,6 @@
-"""The "sparse graph npz" layout: two CSR matrices in parts (``adj_*``, ``attr_*``), labels, names.
+"""The sparse graph ``.npz`` layout: two CSR matrices in parts (``adj_*``, ``attr_*``), labels and names.
 
-A dense feature matrix stands whole under ``attr_matrix``. Nothing is ever unpickled.
+A dense feature matrix is stored as one array, ``attr_matrix``. Pickled objects are never loaded.
 """
 
 import zipfile
@@ -19,11 +19,11 @@ from graphfcl.graph.graph import Graph, TextSettings
 from graphfcl.graph.ids import pack_texts, unpack_texts
 from graphfcl.runtime.files import write_durably
 
-FIXED_WIDTH = 2**26  # bytes of ids or names as NumPy's texts, above which they are written packed
+FIXED_WIDTH = 2**26  # ids or names that would need more bytes as fixed-width NumPy texts are written packed
 
 
 def read_arrays(path: str | Path, *, but: Collection[str] = ()) -> dict[str, np.ndarray]:
-    """All arrays of an ``.npz`` file but those named; refuses pickles and damaged files."""
+    """Read all arrays of an ``.npz`` file except ``but``; pickles and damaged files raise an InputError."""
     try:
         archive = np.load(path, allow_pickle=False)
         if isinstance(archive, np.ndarray):
@@ -36,7 +36,7 @@ def read_arrays(path: str | Path, *, but: Collection[str] = ()) -> dict[str, np.
         raise InputError(f"{path} is truncated or damaged: copy or download it again.") from error
     except InputError:
         raise
-    except ValueError as error:  # numpy takes an unknown format for a pickle
+    except ValueError as error:  # numpy treats an unknown format as a pickle
         raise InputError(
             f"{path} is not an .npz archive or is a pickle, which is never loaded: save it again."
         ) from error
@@ -61,11 +61,29 @@ def _read_array(path: str | Path, archive: Any, name: str) -> np.ndarray:
 
 
 def read_npz(path: str | Path, *, name: str | None = None) -> Graph:
-    """A graph from an ``.npz`` file in the sparse graph layout."""
+    """Read a graph from an ``.npz`` file in the sparse graph layout.
+
+    Args:
+        path: File with the arrays ``adj_*``, ``attr_*`` or ``attr_matrix``, and ``labels``.
+        name: Name of the graph. Default: the name of the file without ``.npz``.
+
+    Returns:
+        The graph.
+
+    Raises:
+        InputError: If the file does not exist, is damaged, holds pickles or has another layout.
+
+    Examples:
+        >>> from graphfcl import load_dataset, read_npz, write_npz
+        >>> graph, _ = load_dataset("synthetic:nodes=200,edges=800,classes=6,features=30")
+        >>> write_npz(graph, "small.npz")
+        >>> read_npz("small.npz")
+        Graph('small', 200 nodes, 800 edges, 30 features, 6 classes)
+    """
     arrays = read_arrays(path)
     text = read_text_settings(arrays, path)
     adjacency = read_csr(arrays, "adj", path)
-    if "adj_undirected" in arrays:  # each edge stands once, as write_npz writes it
+    if "adj_undirected" in arrays:  # each edge is stored once, as write_npz does
         adjacency = adjacency + adjacency.T
     graph = build_graph(
         adjacency,
@@ -82,7 +100,7 @@ def read_npz(path: str | Path, *, name: str | None = None) -> Graph:
 
 
 def read_column_min_nodes(arrays: dict[str, np.ndarray], path: str | Path) -> int:
-    """The number of nodes by which columns were selected; 1 if the file does not say."""
+    """Read the minimum number of nodes by which columns were selected; 1 if the file has none."""
     min_nodes = arrays.get("attr_min_nodes", np.array(1))
     if min_nodes.shape != () or min_nodes.dtype.kind not in "iu" or min_nodes < 1:
         raise InputError(f"{path}: 'attr_min_nodes' is not one whole number above 0: save the file again.")
@@ -90,17 +108,17 @@ def read_column_min_nodes(arrays: dict[str, np.ndarray], path: str | Path) -> in
 
 
 def read_text_settings(arrays: dict[str, np.ndarray], path: str | Path) -> TextSettings | None:
-    """Whether features are word counts; refuses a file without labels."""
+    """Read text settings, or None if features are not word counts; a file without labels raises an InputError."""
     if "labels" not in arrays:
         if "labels_data" in arrays:
-            raise InputError(f"{path}: the labels are a matrix (multi-label); choose one class a node.")
+            raise InputError(f"{path}: the labels are a matrix (multi-label); choose one class per node.")
         raise InputError(f"{path} has no array 'labels': it is not in the sparse graph layout (adj_*, attr_*, labels).")
     text = arrays.get("text_min_nodes")
     if text is not None and (text.shape != () or text.dtype.kind not in "iu"):
         raise InputError(f"{path}: 'text_min_nodes' is not one whole number: save the file again.")
     beside = arrays.get("text_beside", np.zeros(0, dtype=np.int64))
     if beside.ndim != 1 or beside.dtype.kind not in "iu" or (beside <= 0).any() or (beside.size and text is None):
-        raise InputError(f"{path}: 'text_beside' are no widths of columns beside words: save the file again.")
+        raise InputError(f"{path}: 'text_beside' does not hold widths of column groups: save the file again.")
     shape = arrays.get("attr_shape", np.zeros(0, dtype=np.int64)).ravel()
     if beside.size and (shape.size != 2 or beside.sum() > shape[1]):
         raise InputError(f"{path}: 'text_beside' has more columns than there are features: save the file again.")
@@ -108,7 +126,7 @@ def read_text_settings(arrays: dict[str, np.ndarray], path: str | Path) -> TextS
 
 
 def read_texts(arrays: dict[str, np.ndarray], name: str, path: str | Path) -> np.ndarray | None:
-    """Ids or names, in the layout's array or packed."""
+    """Read ids or names, stored as one array or packed."""
     if f"{name}_text" not in arrays:
         return arrays.get(name)
     try:
@@ -122,7 +140,7 @@ def read_texts(arrays: dict[str, np.ndarray], name: str, path: str | Path) -> np
 
 
 def _as_arrays(values: np.ndarray, name: str) -> dict[str, np.ndarray]:
-    """Ids or names as the layout has them; packed, if the room of the longest for each would be much."""
+    """Return arrays for ids or names; they are packed if fixed-width texts would be large."""
     if values.dtype != object:
         return {name: values}
     longest = max(map(len, values.tolist()), default=0)
@@ -133,9 +151,10 @@ def _as_arrays(values: np.ndarray, name: str) -> dict[str, np.ndarray]:
 
 
 def csr_parts(arrays: Mapping[str, Any], prefix: str, path: str | Path) -> tuple[Any, Any, np.ndarray, tuple[int, int]]:
-    """Indices, values (None: all are 1), int64 pointers and shape of a CSR matrix, whose parts fit together.
+    """Check the parts of a CSR matrix and return indices, values (None if all are 1), int64 pointers and shape.
 
-    Only type and shape of indices and values are looked at: they may be streams. See :func:`refuse_columns`.
+    Of indices and values only type and shape are checked, since they may be streams. :func:`refuse_columns` checks
+    the indices.
     """
     missing = [part for part in ("indices", "indptr", "shape") if f"{prefix}_{part}" not in arrays]
     if missing:
@@ -159,7 +178,7 @@ def csr_parts(arrays: Mapping[str, Any], prefix: str, path: str | Path) -> tuple
 
 
 def refuse_columns(indices: np.ndarray, count: int, prefix: str, path: str | Path) -> None:
-    """Refuse indices of a CSR matrix with ``count`` columns that lie outside of it; scipy would follow them."""
+    """Raise an InputError if column indices are outside the matrix; scipy would read beyond its arrays."""
     if indices.size and not 0 <= int(indices.min()) <= int(indices.max()) < count:
         bad = int(indices.max()) if int(indices.max()) >= count else int(indices.min())
         what = "an edge leads to node" if prefix == "adj" else "a feature has column"
@@ -167,14 +186,31 @@ def refuse_columns(indices: np.ndarray, count: int, prefix: str, path: str | Pat
 
 
 def read_csr(arrays: Mapping[str, np.ndarray], prefix: str, path: str | Path) -> sparse.csr_array:
-    """A CSR matrix from its parts, checked before scipy sees it."""
+    """Read a CSR matrix from its parts, which are checked first."""
     indices, data, indptr, shape = csr_parts(arrays, prefix, path)
     refuse_columns(indices, shape[1], prefix, path)
     return sparse.csr_array((np.ones(indices.size, np.float32) if data is None else data, indices, indptr), shape=shape)
 
 
 def write_npz(graph: Graph, path: str | Path) -> None:
-    """Write the graph in the sparse graph layout; each edge once, from the smaller node to the larger."""
+    """Write a graph to an ``.npz`` file in the sparse graph layout.
+
+    Each edge is stored once, from the smaller node number to the larger. The file appears only when it is complete.
+
+    Args:
+        graph: The graph.
+        path: File to write. An existing file is replaced.
+
+    Raises:
+        InputError: If the file cannot be written.
+
+    Examples:
+        >>> from graphfcl import load_dataset, read_npz, write_npz
+        >>> graph, _ = load_dataset("synthetic:nodes=200,edges=800,classes=6,features=30")
+        >>> write_npz(graph, "small.npz")
+        >>> read_npz("small.npz").sha256 == graph.sha256
+        True
+    """
     upper = sparse.triu(graph.adjacency, k=1, format="csr")
     arrays: dict[str, np.ndarray] = {
         "adj_indices": upper.indices,
@@ -213,9 +249,9 @@ def write_npz(graph: Graph, path: str | Path) -> None:
 
 
 def _slim(array: np.ndarray) -> np.ndarray:
-    """Whole numbers in the smallest type that holds them."""
+    """Store integers in the smallest type that holds them."""
     if array.dtype.kind not in "iu" or not array.size:
         return array
     kind = np.promote_types(np.min_scalar_type(int(array.min())), np.min_scalar_type(int(array.max())))
-    # No type of whole numbers is common to int8 and uint64: numpy then offers a float.
+    # int8 and uint64 have no common integer type: numpy then returns a float type.
     return array if kind.kind == "f" else array.astype(kind)

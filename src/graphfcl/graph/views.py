@@ -1,4 +1,4 @@
-"""What a learner sees of raw features: a view that is fitted on nodes of session 0 and holds for all later ones."""
+"""Transformations from raw features to the features that learners see, fitted once on nodes of session 0."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -8,12 +8,12 @@ import numpy as np
 from scipy import sparse
 
 Features: TypeAlias = Any  # scipy.sparse.csr_array | numpy.ndarray, (n, d) float32
-Blocks: TypeAlias = Callable[[], Iterator[Features]]  # the features of some nodes, some rows at a time
-FARTHEST = 1e6  # deviations
+Blocks: TypeAlias = Callable[[], Iterator[Features]]  # yields the features of some nodes in blocks of rows
+FARTHEST = 1e6  # standardised values are clipped to this many standard deviations
 
 
 class FeatureView(Protocol):
-    """Turns the raw features of some nodes into those that a learner is shown."""
+    """Turns raw features into the features that learners see."""
 
     def apply(self, features: Features) -> Features:
         """(n, d) raw features → (n, v) float32."""
@@ -21,19 +21,20 @@ class FeatureView(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class KnownColumns:
-    """Of sparse features, the columns that enough nodes of session 0 have; the others do not exist for a learner.
+    """Keeps the columns of sparse features that enough nodes of session 0 have.
 
-    The columns were selected by counting their nodes in the whole graph. A column that passes the minimum only with
-    nodes of later classes was chosen by looking at those classes.
+    The data set selected its columns by counting nodes in the whole graph. A column that reaches the minimum only with
+    nodes of later classes would leak information about these classes, so it is dropped.
 
-    columns: (v,) ascending.
+    Args:
+        columns: (v,) Numbers of the columns to keep, ascending.
     """
 
     columns: np.ndarray
 
     @classmethod
     def fit_blocks(cls, blocks: Blocks, min_nodes: int = 1) -> "KnownColumns":
-        """blocks: features of the nodes of session 0. min_nodes: how many of them must have a column."""
+        """Keep columns that at least ``min_nodes`` nodes of session 0 have; ``blocks`` are features of these nodes."""
         counts = sum(np.bincount(part.indices[part.data != 0], minlength=part.shape[1]) for part in blocks())
         return cls(np.flatnonzero(np.asarray(counts) >= min_nodes))
 
@@ -43,12 +44,14 @@ class KnownColumns:
 
 @dataclass(frozen=True, eq=False)
 class Standardisation:
-    """Dense columns with mean 0 and standard deviation 1 over the train nodes of session 0: (x − mean)/deviation.
+    """Standardises dense columns by the training nodes of session 0: (x − mean)/deviation.
 
-    A column that is the same for all of them says nothing about classes; it becomes 0 for every node. A value more than
-    a million deviations away counts as a million, so that all stay finite.
+    A column that is constant on the training nodes becomes 0 for all nodes. Values are clipped to a million deviations,
+    so that all results are finite.
 
-    mean, deviation: (d,) float64; the deviation of such a column is 0.
+    Args:
+        mean: (d,) float64 Means.
+        deviation: (d,) float64 Standard deviations; 0 for constant columns.
     """
 
     mean: np.ndarray
@@ -56,12 +59,12 @@ class Standardisation:
 
     @classmethod
     def fit(cls, features: np.ndarray) -> "Standardisation":
-        """features: (n, d) of the train nodes of session 0, at least one."""
+        """Fit on the (n, d) features of the training nodes of session 0, n ≥ 1."""
         return cls.fit_blocks(lambda: iter([features]))
 
     @classmethod
     def fit_blocks(cls, blocks: Blocks) -> "Standardisation":
-        """The same of rows that are read some at a time, twice. blocks: at least one, none of them empty."""
+        """Fit on features in blocks, which are read twice; there must be at least one block and no empty one."""
         first: np.ndarray | None = None
         same, total, count = np.ones((), dtype=bool), np.zeros(()), 0
         for part in blocks():
@@ -70,7 +73,7 @@ class Standardisation:
             total, count = total + part.sum(axis=0, dtype=np.float64), count + len(part)
         mean = total / count
         squares = sum(((part - mean) ** 2).sum(axis=0) for part in blocks())
-        # Rounding gives the deviation of a constant column a value that is tiny beside the column's own size.
+        # Rounding would give a constant column a tiny positive deviation, so it is set to 0.
         return cls(mean, np.where(same, 0.0, np.sqrt(squares / count)))
 
     def apply(self, features: np.ndarray) -> np.ndarray:
@@ -80,13 +83,15 @@ class Standardisation:
 
 @dataclass(frozen=True, eq=False)
 class NumbersBesideWords:
-    """Numbers beside words, so that neither drowns the other: z/√k, z standardised, k the columns of a group.
+    """Scales numeric columns so that they and TF-IDF columns have the same weight.
 
-    The words of a node have length 1; over the nodes of the fit each group has a mean squared length of 1 (less, if
-    some of its columns are constant).
+    A column of a group of k columns becomes z/√k, where z is its standardised value. The TF-IDF row of a node has
+    length 1, and over the nodes of the fit each group has a mean squared length of 1 (less if columns are constant).
 
-    first: the column of the raw features where numbers begin. groups: how many columns each group has.
-    standardisation: of all these columns.
+    Args:
+        first: Number of the first numeric column in the raw features.
+        groups: Number of columns in each group.
+        standardisation: Standardisation of all numeric columns.
     """
 
     first: int
@@ -94,7 +99,7 @@ class NumbersBesideWords:
     standardisation: Standardisation
 
     def apply(self, features: sparse.csr_array) -> sparse.csr_array:
-        """(n, k) float32 of (n, words + k) raw features."""
+        """Turn (n, words + k) raw features into (n, k) float32 numbers."""
         scale = np.repeat(1 / np.sqrt(np.array(self.groups, dtype=np.float64)), self.groups)
         numbers = self.standardisation.apply(features[:, self.first :].toarray())
         return sparse.csr_array((numbers * scale).astype(np.float32))
@@ -102,12 +107,14 @@ class NumbersBesideWords:
 
 @dataclass(frozen=True, eq=False)
 class TextWeights:
-    """A fitted TF-IDF.
+    """Fitted TF-IDF weights.
 
-    columns: (v,) the columns of the word counts that make the vocabulary, ascending.
-    inverse_document_frequency: (v,) float64, ln((1 + n) / (1 + n_w)) + 1 over the n nodes it was fitted on.
-    min_nodes: of how many nodes a word must be to be in the vocabulary.
-    beside: what becomes of numbers in the columns behind the words; None if there are none.
+    Args:
+        columns: (v,) Columns of the words in the vocabulary, ascending.
+        inverse_document_frequency: (v,) float64 values ln((1 + n) / (1 + n_w)) + 1, where n_w of the n fitted nodes
+            have the word.
+        min_nodes: Minimum number of fitted nodes that must have a word of the vocabulary.
+        beside: Transformation of the numeric columns behind the word columns; None if there are none.
     """
 
     columns: np.ndarray
@@ -117,13 +124,13 @@ class TextWeights:
 
     @classmethod
     def fit(cls, features: sparse.csr_array, min_nodes: int, beside: tuple[int, ...] = ()) -> "TextWeights":
-        """Fit on the word counts of the nodes known now, and on the numbers behind them, in groups of so many."""
+        """Fit on word counts, and on the numeric columns behind them, whose groups have the widths ``beside``."""
         return cls.fit_blocks(lambda: iter([features]), min_nodes, beside)
 
     @classmethod
     def fit_blocks(cls, blocks: Blocks, min_nodes: int, beside: tuple[int, ...] = ()) -> "TextWeights":
-        """The same of rows that are read some at a time."""
-        nodes, total = 0, np.zeros(0, dtype=np.int64)  # total: in how many nodes each column is not 0
+        """Fit on features in blocks of rows."""
+        nodes, total = 0, np.zeros(0, dtype=np.int64)  # total: number of nodes with a non-zero value, by column
         for part in blocks():
             counts = np.bincount(part.indices, minlength=part.shape[1])
             nodes, total = nodes + part.shape[0], counts + total if total.size else counts
@@ -137,20 +144,20 @@ class TextWeights:
 
     @property
     def raw_columns(self) -> np.ndarray:
-        """(v + k,) the column of the raw features that each column that a learner sees comes from."""
+        """(v + k,) Column of the raw features for each column that learners see."""
         if self.beside is None:
             return self.columns
         return np.concatenate([self.columns, self.beside.first + np.arange(sum(self.beside.groups))])
 
     def apply(self, features: sparse.csr_array) -> sparse.csr_array:
-        """(n, v + k) float32: TF-IDF of the words, and the numbers beside them."""
+        """Turn raw features into (n, v + k) float32: TF-IDF values, then scaled numbers."""
         words = self._words(features)
         if self.beside is None:
             return words
         return sparse.csr_array(sparse.hstack([words, self.beside.apply(features)], format="csr"))
 
     def _words(self, counts: sparse.csr_array) -> sparse.csr_array:
-        """(n, v) float32: count × inverse document frequency, each row of length 1 (or 0 if no word is known)."""
+        """Return (n, v) float32 TF-IDF values; rows have length 1, or 0 without a word of the vocabulary."""
         counted = counts[:, self.columns]
         values = counted.data.astype(np.float64) * self.inverse_document_frequency[counted.indices]
         rows = np.repeat(np.arange(counted.shape[0]), np.diff(counted.indptr))
@@ -161,7 +168,7 @@ class TextWeights:
 
 
 def stacked(parts: list[Features]) -> Features:
-    """Some rows below the others."""
+    """Stack blocks of rows."""
     if isinstance(parts[0], np.ndarray):
         return np.concatenate(parts)
     return sparse.csr_array(sparse.vstack(parts, format="csr", dtype=np.float32))

@@ -1,4 +1,4 @@
-"""What of a graph exists for a learner at one moment."""
+"""The part of a graph in memory that a learner sees: nodes, edges and features, without labels."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,19 +12,30 @@ from graphfcl.errors import InputError
 from graphfcl.graph.views import Features
 from graphfcl.runtime.arrays import read_only, with_short_indices
 
-RELATIONS = ("edges",)  # kinds of edges
+RELATIONS = ("edges",)  # edge types
 
 
 @dataclass(frozen=True, eq=False)
 class VisibleGraph:
-    """A graph of its own, cut out of a larger one of which it knows nothing: no labels, no other nodes or edges.
+    """Subgraph that a learner sees, without labels, ids, and hidden nodes and edges.
 
-    All of it is read-only. Indices of CSR matrices have 32 bits if these suffice.
+    All arrays are read-only. CSR indices have 32 bits where these suffice.
 
-    nodes: (n,) int64, ascending. A node keeps its number in every visible graph of a stream; learners and
-        evaluators speak of nodes by these numbers, and :meth:`rows` finds their rows here.
-    adjacency: (n, n) CSR float32, rows in the order of ``nodes``.
-    features: (n, d) float32, CSR or dense.
+    Args:
+        nodes: (n,) int64 Node numbers, ascending. A node has the same number in every visible graph of a stream;
+            :meth:`rows` turns numbers into rows.
+        adjacency: (n, n) CSR float32 matrix, with rows in the order of ``nodes``.
+        features: (n, d) float32 matrix, CSR or dense, with rows in the order of ``nodes``.
+
+    Examples:
+        >>> import numpy as np
+        >>> from graphfcl import VisibleGraph, build_graph
+        >>> graph = build_graph(np.array([[0, 1, 0], [1, 0, 1], [0, 1, 0]]), np.eye(3), ["a", "b", "b"])
+        >>> visible = graph.visible(np.array([0, 1]))
+        >>> visible
+        VisibleGraph(2 nodes, 1 edges)
+        >>> visible.degrees.tolist()
+        [1.0, 1.0]
     """
 
     nodes: np.ndarray
@@ -68,7 +79,7 @@ class VisibleGraph:
 
     @cached_property
     def degrees(self) -> np.ndarray:
-        """(n,) float32: number of neighbours, or the sum of edge weights; the self loop is not in it."""
+        """(n,) float32 sum of the edge weights of each node, without the self loop that Â adds."""
         counts = np.diff(self.adjacency.indptr)
         if not self.weighted:
             return read_only(counts.astype(np.float32))
@@ -78,7 +89,7 @@ class VisibleGraph:
 
     @cached_property
     def normalised(self) -> sparse.csr_array:
-        """Â = D̃^{-1/2} (A + I) D̃^{-1/2} with D̃ the degrees of A + I, all of this visible graph."""
+        """(n, n) CSR matrix Â = D̃^{-1/2} (A + I) D̃^{-1/2}, where D̃ are the degrees of A + I."""
         scale = 1 / np.sqrt(self.degrees + 1)
         matrix = self.adjacency + sparse.eye_array(self.node_count, dtype=np.float32, format="csr")
         matrix.data *= np.repeat(scale, np.diff(matrix.indptr))
@@ -86,14 +97,31 @@ class VisibleGraph:
         return read_only(matrix)
 
     def with_features(self, features: Features) -> "VisibleGraph":
-        """The same nodes and edges with other features; what is known of the edges already is not computed again."""
+        """Return the same nodes and edges with other features.
+
+        Args:
+            features: (n, d) float32 matrix, CSR or dense.
+
+        Returns:
+            The new graph, which shares the degrees and Â that are already computed.
+        """
         other = VisibleGraph(self.nodes, self.adjacency, features)
         computed = ("degrees", "normalised")
         other.__dict__.update({name: self.__dict__[name] for name in computed if name in self.__dict__})
         return other
 
     def rows(self, nodes: np.ndarray) -> np.ndarray:
-        """Rows of node numbers; a node that is not visible is an error."""
+        """Return the rows of nodes.
+
+        Args:
+            nodes: (m,) Node numbers, in any order.
+
+        Returns:
+            (m,) int64 Rows, in the same order.
+
+        Raises:
+            InputError: If a node is not visible.
+        """
         nodes = np.asarray(nodes)
         rows = np.searchsorted(self.nodes, nodes)
         if nodes.size and (rows.max() >= self.node_count or not np.array_equal(self.nodes[rows], nodes)):
@@ -102,62 +130,118 @@ class VisibleGraph:
         return rows
 
     def numbers(self, rows: np.ndarray) -> np.ndarray:
-        """(m,) node numbers of rows."""
+        """Return the node numbers of rows, the reverse of :meth:`rows`.
+
+        Args:
+            rows: (m,) Rows, in any order.
+
+        Returns:
+            (m,) int64 Node numbers, in the same order.
+        """
         return self.nodes[rows]
 
     def contains(self, nodes: np.ndarray) -> np.ndarray:
-        """Whether each node number is visible."""
+        """Tell which nodes are visible.
+
+        Args:
+            nodes: (m,) Node numbers.
+
+        Returns:
+            (m,) bool, True where the node is visible.
+        """
         return np.isin(nodes, self.nodes)
 
     def row_blocks(self) -> list[tuple[int, int]]:
-        """One block: all of it is in memory."""
+        """Return one range with all rows, which are in memory."""
         return [(0, self.row_count)]
 
     def features_at(self, rows: np.ndarray) -> Features:
-        """(m, d) features of rows in any order."""
+        """Return the features of rows.
+
+        Args:
+            rows: (m,) Rows, in any order.
+
+        Returns:
+            (m, d) float32 matrix, CSR or dense.
+        """
         return self.features[rows]
 
     def neighbours_at(self, rows: np.ndarray, relation: str = RELATIONS[0]) -> sparse.csr_array:
-        """(m, n) rows of the adjacency in any order."""
+        """Return rows of the adjacency matrix.
+
+        Args:
+            rows: (m,) Rows, in any order.
+            relation: Edge type, one of ``relations``.
+
+        Returns:
+            (m, n) float32 CSR matrix.
+
+        Raises:
+            InputError: If the graph has no edges of this type.
+        """
         require_relation(relation)
         return self.adjacency[rows]
 
     def product(self, values: np.ndarray) -> np.ndarray:
-        """A · values, for values of shape (n,) or (n, k)."""
+        """Multiply the adjacency matrix A with an array.
+
+        Args:
+            values: (n,) or (n, k) One value or row of values for each node.
+
+        Returns:
+            A · values, of the same shape.
+        """
         return self.adjacency @ values
 
     def around(self, rows: np.ndarray, hops: int) -> "VisibleGraph":
-        """The nodes within ``hops`` edges of some rows, numbered by their rows here, with the degrees of this graph.
+        """Cut out the neighbourhood of rows, which is enough to compute Â^hops X for these rows.
 
-        Edges between the outermost nodes are left out.
+        Args:
+            rows: (m,) Rows, in any order.
+            hops: Largest distance from these rows, in edges.
+
+        Returns:
+            The nodes within this distance. Their numbers are the rows here. Edges between the outermost nodes are left
+            out. Degrees count all edges of this graph.
         """
-        near = nodes_near(self.neighbours_at, rows, hops, self.row_count)
-        small = VisibleGraph(near.nodes, near.adjacency, self.features[near.nodes])
-        return small.with_degrees(self.degrees[near.nodes])
+        nearby = find_nearby(self.neighbours_at, rows, hops, self.row_count)
+        small = VisibleGraph(nearby.nodes, nearby.adjacency, self.features[nearby.nodes])
+        return small.with_degrees(self.degrees[nearby.nodes])
 
     def with_degrees(self, degrees: np.ndarray) -> "VisibleGraph":
-        """The same graph as a part of a larger one, whose (n,) degrees count edges that are not here."""
+        """Return the same graph with the degrees that its nodes have in a larger graph.
+
+        Args:
+            degrees: (n,) float32 Degrees, which count edges that are not in this graph.
+
+        Returns:
+            The new graph, whose Â is computed from these degrees.
+        """
         other = VisibleGraph(self.nodes, self.adjacency, self.features)
         other.__dict__["degrees"] = read_only(degrees)
         return other
 
     def loaded(self) -> "VisibleGraph":
-        """The graph itself."""
+        """Return the graph itself, which is in memory."""
         return self
 
 
 def require_relation(relation: str) -> None:
-    """Refuse a kind of edges that a graph does not have."""
+    """Raise an InputError unless graphs have edges of this type."""
     if relation not in RELATIONS:
         raise InputError(f"the graph has no edges of the kind {relation!r}: use one of {', '.join(RELATIONS)}.")
 
 
 @dataclass(frozen=True, eq=False)
 class Nearby:
-    """The nodes within some edges of a few rows.
+    """Neighbourhood of some rows of a graph with n rows.
 
-    nodes: (m,) rows, ascending. adjacency: (m, m) their edges, without those between outermost nodes. inner: (i,) the
-    rows that are not outermost, and ``inner_rows`` (i, n) their edges. outermost: (m - i,) the others.
+    Attributes:
+        nodes: (m,) Rows in the neighbourhood, ascending.
+        adjacency: (m, m) Edges among them, except edges between two outermost nodes.
+        inner: (i,) Rows that are closer than the largest distance.
+        inner_rows: (i, n) Rows of the adjacency matrix for ``inner``.
+        outermost: (m - i,) Rows at the largest distance.
     """
 
     nodes: np.ndarray
@@ -167,10 +251,10 @@ class Nearby:
     outermost: np.ndarray
 
 
-def nodes_near(
+def find_nearby(
     neighbours_at: Callable[[np.ndarray], sparse.csr_array], rows: np.ndarray, hops: int, row_count: int
 ) -> Nearby:
-    """Follow edges from some rows. neighbours_at: (m,) ascending rows → (m, row_count) their edges."""
+    """Find all rows within ``hops`` edges; ``neighbours_at`` maps (m,) ascending rows to (m, row_count) edges."""
     nodes = outermost = np.unique(rows)
     inner: list[np.ndarray] = []
     blocks: list[sparse.csr_array] = []
@@ -190,7 +274,7 @@ def nodes_near(
 
 
 def join_without_edges(visible: VisibleGraph, nodes: np.ndarray, features: Features) -> VisibleGraph:
-    """The visible graph and some more nodes of which only the features are known: they have no edges."""
+    """Add nodes without edges to a visible graph; ``features`` are the rows of these nodes."""
     if nodes.size == 0:
         return visible
     every = np.concatenate([visible.nodes, nodes])

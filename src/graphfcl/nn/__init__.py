@@ -1,4 +1,4 @@
-"""Layers and operators."""
+"""Graph encoders, and sparse and dense operators for them."""
 
 from graphfcl.nn.encoders import ENCODERS, Encoder, GatEncoder, GcnEncoder, Linear, dropout
 from graphfcl.nn.inputs import GcnRows, GraphInputs

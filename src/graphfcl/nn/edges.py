@@ -1,6 +1,7 @@
-"""Values on edges: two products that are each other's derivatives, so both can be differentiated any number of times.
+"""Operators on edges for graph attention.
 
-H heads lie side by side: weights are (H, E), values (H, n, D).
+The gradients of the operators are again such operators, so they can be differentiated any number of times. For H
+attention heads, E edges, n nodes and D columns, edge weights have shape (H, E) and node values (H, n, D).
 """
 
 from functools import cached_property
@@ -14,7 +15,7 @@ from graphfcl.nn.kernels import sparse_product
 
 
 class EdgePattern:
-    """E edges into t targets from n sources, in the order of a CSR matrix (t, n)."""
+    """E edges from n source nodes to t target nodes, in the order of a (t, n) CSR matrix."""
 
     def __init__(self, pattern: sparse.csr_array, device: torch.device) -> None:
         self.host, self.device = pattern, device
@@ -24,13 +25,13 @@ class EdgePattern:
 
     @cached_property
     def targets(self) -> torch.Tensor:
-        """(E,) the target of each edge."""
+        """(E,) Target of each edge."""
         numbers = np.arange(self.shape[0], dtype=self.host.indices.dtype)
         return torch.from_numpy(np.repeat(numbers, np.diff(self.host.indptr))).to(self.device)
 
     @cached_property
     def reverse(self) -> tuple["EdgePattern", torch.Tensor]:
-        """The edges from targets to sources, and (E,) which edge here is each edge there."""
+        """The reversed edges, and (E,) the number of the original edge for each of them."""
         numbers = sparse.csr_array(
             (np.arange(self.host.nnz), self.host.indices, self.host.indptr), shape=self.host.shape
         )
@@ -39,24 +40,24 @@ class EdgePattern:
         return other, torch.from_numpy(turned.data).to(self.device)
 
     def matrix(self, weights: torch.Tensor) -> torch.Tensor:
-        """(t, n) the (E,) weights of one head as a CSR tensor."""
+        """Return the (E,) weights of one head as a (t, n) CSR tensor."""
         return torch.sparse_csr_tensor(self.starts, self.sources, weights, size=self.shape, check_invariants=False)
 
     def gather(self, weights: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
-        """(H, t, D): Σ over the edges into each target of weight · value of the source."""
+        """Return (H, t, D): for each target, the sum of weight · source value over its incoming edges."""
         return _Gather.apply(self, weights, values)
 
     def sums(self, left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
-        """(H, E): left of the target + right of the source; left (H, t), right (H, n)."""
+        """Return (H, E): for each edge, ``left`` (H, t) at its target plus ``right`` (H, n) at its source."""
         return _Sums.apply(self, left, right)
 
     def maxima(self, weights: torch.Tensor) -> torch.Tensor:
-        """(H, t): the largest weight of the edges into each target, without a gradient."""
+        """Return (H, t): for each target, the largest weight of its incoming edges, without a gradient."""
         return torch.segment_reduce(weights.detach().T.contiguous(), "max", offsets=self.starts.to(torch.int64)).T
 
 
 def chosen(values: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
-    """values[:, index]; a row at a time, which is several times faster than ``index_select(1, index)``."""
+    """Return values[:, index], row by row, which is several times faster than ``index_select(1, index)``."""
     return torch.stack([row.index_select(0, index) for row in values])
 
 
@@ -81,7 +82,10 @@ class _Gather(torch.autograd.Function):
 
 
 class _Sums(torch.autograd.Function):
-    """Its gradient is gathered with ones, which adds in a fixed order; that of ``index_select`` does not."""
+    """Sum at both ends of edges. The gradient is gathered with weights 1, which adds in a fixed order.
+
+    The gradient of ``index_select`` has no fixed order and would not be reproducible.
+    """
 
     @staticmethod
     def forward(ctx: Any, pattern: EdgePattern, left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
@@ -97,7 +101,7 @@ class _Sums(torch.autograd.Function):
 
 
 class _Products(torch.autograd.Function):
-    """(H, E): left of the target · right of the source; left (H, t, D), right (H, n, D)."""
+    """For each edge, the dot product of ``left`` (H, t, D) at its target and ``right`` (H, n, D) at its source."""
 
     @staticmethod
     def forward(ctx: Any, pattern: EdgePattern, left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
@@ -116,7 +120,7 @@ class _Products(torch.autograd.Function):
 
 
 def _edge_products(pattern: EdgePattern, left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
-    """(E,) of one head. Where torch has MKL, its product on a pattern reads no row twice from memory."""
+    """Return (E,) dot products of one head, with MKL's sampled product if possible, which reads each row once."""
     if left.device.type == "cpu" and torch.backends.mkl.is_available():
         wanted = pattern.matrix(torch.zeros(pattern.sources.numel(), dtype=left.dtype))
         return torch.sparse.sampled_addmm(wanted, left, right.T, beta=0.0).values()

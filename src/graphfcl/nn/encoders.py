@@ -1,4 +1,4 @@
-"""Graph encoders g_θ: rows of a graph to rows of an embedding."""
+"""Graph encoders g_θ, which map rows of a graph to embeddings."""
 
 from abc import abstractmethod
 from typing import Any
@@ -10,35 +10,35 @@ from torch import nn
 from graphfcl.nn.edges import EdgePattern, chosen
 from graphfcl.nn.inputs import GatRows, GcnRows, GraphInputs
 
-HEADS = 4  # of the first layer of graph attention
-MANY_NODES = 10_000  # from which the rows of Â that a training reads are worth a matrix of their own
+HEADS = 4  # attention heads of the first GAT layer
+MANY_NODES = 10_000  # for graphs of at least this size, training extracts the rows of Â that it reads
 
 
 class Encoder(nn.Module):
-    """What an encoder is: it says what it needs for some rows, and turns that into their embeddings."""
+    """Interface of encoders: :meth:`rows` collects the inputs for some rows, :meth:`forward` computes embeddings."""
 
     size: int
 
     @abstractmethod
     def rows(self, graph: GraphInputs, rows: Any, lead: int = 0) -> Any:
-        """What :meth:`forward` needs for the rows, an array (None: all of the graph)."""
+        """Collect the inputs of :meth:`forward` for an array of rows; None means all rows of the graph."""
 
     def repeated_rows(self, graph: GraphInputs, rows: np.ndarray) -> tuple[Any, Any]:
-        """What :meth:`forward` needs for rows that every step of a training reads, and where they are in its answer.
+        """Collect inputs for rows that each training step reads; return them and the positions of rows in the output.
 
-        Dropout is drawn for all nodes.
+        By default the embeddings, and dropout, are computed for all nodes.
         """
         return self.rows(graph, None), torch.from_numpy(rows).to(graph.device)
 
     @abstractmethod
     def forward(self, rows: Any, generator: torch.Generator | None = None) -> torch.Tensor:
-        """(r, size) embeddings; dropout is drawn from ``generator`` and off without one."""
+        """Compute (r, size) embeddings, with dropout drawn from ``generator``, or without dropout if it is None."""
 
 
 def dropout(values: torch.Tensor, share: float, generator: torch.Generator | None) -> torch.Tensor:
-    """Set a share of the values to zero and scale up the others; the identity without a generator.
+    """Set a share of the values to zero and scale up the others; do nothing without a generator.
 
-    Each value takes 16 random bits: four times fewer draws than with a random float each.
+    Each value uses 16 random bits, which takes four times fewer draws than one random float per value.
     """
     if generator is None or share == 0:
         return values
@@ -49,11 +49,11 @@ def dropout(values: torch.Tensor, share: float, generator: torch.Generator | Non
 
 
 class Linear(nn.Module):
-    """x W + b with weights (in, out) drawn from a generator; in a graph convolution the caller aggregates."""
+    """Linear layer x W + b with Glorot-initialised weights (in, out) from a generator."""
 
     def __init__(self, inputs: int, outputs: int, generator: torch.Generator) -> None:
         super().__init__()
-        bound = (6 / (inputs + outputs)) ** 0.5  # Glorot
+        bound = (6 / (inputs + outputs)) ** 0.5
         self.weight = nn.Parameter((torch.rand(inputs, outputs, generator=generator) * 2 - 1) * bound)
         self.bias = nn.Parameter(torch.zeros(outputs))
 
@@ -62,7 +62,7 @@ class Linear(nn.Module):
 
 
 class TwoLayerEncoder(Encoder):
-    """Two layers with a ReLU after each. ``last_relu=False`` leaves out the second, as the authors' code does."""
+    """Two layers, each followed by a ReLU. ``last_relu=False`` leaves out the second, as the HAG-Meta code does."""
 
     def __init__(
         self,
@@ -80,7 +80,7 @@ class TwoLayerEncoder(Encoder):
 
     @abstractmethod
     def _make_layers(self, features: int, hidden: int, generator: torch.Generator) -> None:
-        """``first`` and ``second``."""
+        """Set the layers ``first`` and ``second``."""
 
     def _output(self, values: torch.Tensor) -> torch.Tensor:
         return torch.relu(values) if self.last_relu else values
@@ -102,16 +102,17 @@ class GcnEncoder(TwoLayerEncoder):
         return graph.rows_of_whole_graph(rows), slice(None)
 
     def forward(self, rows: GcnRows, generator: torch.Generator | None = None) -> torch.Tensor:
-        # In place: on large neighbourhoods fresh memory costs more than the arithmetic.
+        # In place, because for large neighbourhoods allocating memory costs more than the arithmetic.
         hidden = (rows.inputs @ self.first.weight).add_(self.first.bias).relu_()
         hidden = dropout(hidden, self.dropout, generator)
         return self._output(rows.aggregate(hidden @ self.second.weight) + self.second.bias)
 
 
 class GatLayer(nn.Module):
-    """Graph attention (Veličković et al., 2018), heads side by side.
+    """Graph attention layer (Veličković et al., 2018), whose heads are concatenated.
 
-    e_{ij} = LeakyReLU(a·[W h_i ‖ W h_j]), α = softmax over the neighbours j of i, output Σ_j α_{ij} W h_j.
+    For node i and its neighbours j: e_ij = LeakyReLU(a·[W h_i ‖ W h_j]), α_ij = softmax_j(e_ij), and the output is
+    Σ_j α_ij W h_j + b.
     """
 
     def __init__(self, inputs: int, heads: int, outputs: int, generator: torch.Generator) -> None:
@@ -125,20 +126,25 @@ class GatLayer(nn.Module):
         self.bias = nn.Parameter(torch.zeros(heads * outputs))
 
     def forward(self, projected: torch.Tensor, edges: EdgePattern, own: torch.Tensor) -> torch.Tensor:
-        """projected: (n, heads·outputs) W h of the sources; own: (targets,) where the targets stand among them."""
+        """Compute (targets, heads · outputs).
+
+        Args:
+            projected: (n, heads · outputs) Values W h of the source nodes.
+            edges: Edges from sources to targets.
+            own: (targets,) Positions of the targets among the sources.
+        """
         values = projected.view(-1, self.heads, self.outputs).transpose(0, 1).contiguous()  # (heads, n, outputs)
         to_source = (values @ self.source[:, :, None]).squeeze(2)
         to_target = chosen((values @ self.target[:, :, None]).squeeze(2), own)
         score = nn.functional.leaky_relu(edges.sums(to_target, to_source), 0.2)
         weight = torch.exp(score - chosen(edges.maxima(score), edges.targets))
-        sums = edges.gather(
-            weight, torch.cat([values, values.new_ones(*values.shape[:2], 1)], dim=2)
-        )  # numerators, and the sum of weights
+        # The last column sums the weights themselves: the denominator of the softmax.
+        sums = edges.gather(weight, torch.cat([values, values.new_ones(*values.shape[:2], 1)], dim=2))
         return (sums[:, :, :-1] / sums[:, :, -1:]).transpose(0, 1).flatten(1) + self.bias
 
 
 class GatEncoder(TwoLayerEncoder):
-    """Two attention layers, 4 heads × 8 and then one head, ReLU on both as in the GCN encoder."""
+    """Two graph attention layers: four heads with ``hidden // 4`` columns each, then one head; ReLU after each."""
 
     def _make_layers(self, features: int, hidden: int, generator: torch.Generator) -> None:
         self.first = GatLayer(features, HEADS, hidden // HEADS, generator)

@@ -1,7 +1,7 @@
-"""A visible graph on a device, and which rows of it a computation needs.
+"""Inputs of graph encoders: a visible graph on a device, and the rows that a computation needs.
 
-The operator at the bottom of everything is "rows R of Â·H". It reads only the neighbourhood of R. The first layer's Â·X
-has no parameter in it and is computed once for a graph.
+Two-layer encoders compute rows R of Â·H, for which only the neighbourhood of R is needed. The product Â·X of the first
+GCN layer has no parameters and is computed once per graph.
 """
 
 from dataclasses import dataclass, replace
@@ -16,9 +16,9 @@ from graphfcl.graph.visible import VisibleGraph
 from graphfcl.nn.edges import EdgePattern
 from graphfcl.nn.matrices import DenseRows, DenseTable, SparseMatrix, tensor_of
 
-EPSILON = 1e-6  # added to a degree before its logarithm is taken
-DENSE_ABOVE = 0.3  # a matrix with a larger share of nonzeros is stored dense
-WHOLE_BELOW = 4e9  # nodes × features up to which a GPU computes all rows; about 30 times Reddit's
+EPSILON = 1e-6  # added to a degree before taking the logarithm
+DENSE_ABOVE = 0.3  # matrices with a larger share of non-zero values are stored dense
+WHOLE_BELOW = 4e9  # below this number of nodes × features a GPU computes all rows; about 30 times Reddit
 
 
 FeatureRows = SparseMatrix | DenseRows
@@ -26,13 +26,14 @@ FeatureRows = SparseMatrix | DenseRows
 
 @dataclass(frozen=True, eq=False)
 class GcnRows:
-    """What two GCN layers need for the rows R: Â·X of their neighbours, and the block of Â that gathers them.
+    """Inputs of two GCN layers for r rows R.
 
-    inputs: (s, d) rows of Â·X for the s neighbours of R (R included).
-    gather: (r, s) the block of Â.
-    log_degrees: (r,) log(degree + ε) of R in the visible graph, without the self loop.
-    lead: (rows, neighbours) of a leading part of R whose neighbours come first, see :meth:`head`.
-    chosen: (r,) if ``inputs`` and ``gather`` are those of the whole graph, the rows to choose from the result.
+    Args:
+        inputs: (s, d) Rows of Â·X for the s neighbours of R, including R.
+        gather: (r, s) Block of Â from these neighbours to R.
+        log_degrees: (r,) log(degree + ε) of R in the visible graph, without the self loop.
+        lead: Numbers of leading rows of R and of their neighbours, which come first; see :meth:`head`.
+        chosen: (r,) Rows to select from the result, if ``inputs`` and ``gather`` are of the whole graph.
     """
 
     inputs: FeatureRows
@@ -42,12 +43,12 @@ class GcnRows:
     chosen: torch.Tensor | None = None
 
     def aggregate(self, values: torch.Tensor) -> torch.Tensor:
-        """(r, h): rows R of Â·H for the (s, h) values of the neighbours."""
+        """Compute (r, h) rows R of Â·H from the (s, h) values of the neighbours."""
         gathered = self.gather @ values
         return gathered if self.chosen is None else gathered.index_select(0, self.chosen)
 
     def head(self) -> "GcnRows":
-        """The leading rows alone; they share the inputs, so that two networks read the features once."""
+        """Return the inputs of the leading rows only, which share the features with these inputs."""
         rows, neighbours = self.lead
         if self.chosen is not None:
             return replace(self, log_degrees=self.log_degrees[:rows], chosen=self.chosen[:rows])
@@ -62,11 +63,12 @@ class GcnRows:
 
 @dataclass(frozen=True, eq=False)
 class GatRows:
-    """What two GAT layers need for the rows R: raw features two hops around, and the edges of both hops.
+    """Inputs of two GAT layers for rows R.
 
-    features: (n₀, d) of the outer neighbourhood.
-    hops: outermost first, each (edges, own): the edges and self loops from the nodes of the previous set to those of
-        the next, and where the latter stand among the former.
+    Args:
+        features: (n₀, d) Raw features of all nodes within two hops of R.
+        hops: For the outer and then the inner hop: edges and self loops from source nodes to target nodes, and the
+            positions of the targets among the sources.
     """
 
     features: FeatureRows
@@ -74,9 +76,12 @@ class GatRows:
 
 
 class GraphInputs:
-    """A visible graph ready for computation. What no parameter touches is cached here. Threads may share it.
+    """A visible graph on a device, with cached products that do not depend on parameters. It is thread-safe.
 
-    sparing: compute nothing for all nodes that only some need; for a few rows of a graph that is asked about once.
+    Args:
+        visible: The graph.
+        device: Device of the tensors.
+        sparing: Compute only the rows that are needed, for graphs of which a few rows are read once.
     """
 
     def __init__(self, visible: VisibleGraph, device: torch.device, *, sparing: bool = False) -> None:
@@ -91,12 +96,15 @@ class GraphInputs:
 
     @cached_property
     def whole_is_cheaper(self) -> bool:
-        """On a GPU a graph up to some size is computed whole faster than the host finds the rows of an episode."""
+        """Whether to compute all rows: on a GPU this is faster than finding the needed rows on the host."""
         small = self.visible.node_count * self.feature_count < WHOLE_BELOW
         return self.device.type == "cuda" and small and not self.sparing
 
     def gcn_rows(self, rows: np.ndarray | torch.Tensor, lead: int = 0) -> GcnRows:
-        """For some rows, which may be on the device already; the neighbours of the first ``lead`` rows come first."""
+        """Collect GCN inputs for rows (an array, or a tensor on the device).
+
+        The neighbours of the first ``lead`` rows come first among the neighbours.
+        """
         if self.whole_is_cheaper:
             chosen = rows if isinstance(rows, torch.Tensor) else torch.from_numpy(rows).to(self.device)
             degrees = self.all_gcn_rows.log_degrees[chosen]
@@ -115,16 +123,16 @@ class GraphInputs:
         )
 
     def _others(self, rows: np.ndarray, left_out: np.ndarray) -> np.ndarray:
-        """The different rows that are not among those left out, ascending."""
+        """Return the different rows, ascending, except ``left_out``."""
         marked = np.zeros(self.visible.node_count, dtype=bool)
         marked[rows] = True
         marked[left_out] = False
         return np.flatnonzero(marked)
 
     def _places(self, nodes: np.ndarray) -> np.ndarray:
-        """(n,) where each of some nodes stands among them; no meaning for all others.
+        """Return (n,) positions of nodes in ``nodes``; values of other nodes are undefined.
 
-        Made for each call: two threads may use one graph at once. Memory that is not written costs nothing.
+        The array is allocated for each call, because several threads may use the graph. Unwritten memory costs nothing.
         """
         places = np.empty(self.visible.node_count, dtype=np.int32)
         places[nodes] = np.arange(nodes.size, dtype=np.int32)
@@ -132,7 +140,7 @@ class GraphInputs:
 
     @cached_property
     def all_gcn_rows(self) -> GcnRows:
-        """For every row of the graph."""
+        """GCN inputs for all rows."""
         return GcnRows(
             inputs=self._smoothed,
             gather=self.adjacency,
@@ -141,7 +149,7 @@ class GraphInputs:
         )
 
     def rows_of_whole_graph(self, rows: np.ndarray) -> GcnRows:
-        """For some rows that are computed again and again; the first layer is computed for all nodes."""
+        """Collect GCN inputs for rows that are computed repeatedly; the first layer is computed for all nodes."""
         return replace(
             self.all_gcn_rows,
             gather=SparseMatrix(sparse.csr_array(self.visible.normalised[rows]), self.device, reused=True),
@@ -150,7 +158,7 @@ class GraphInputs:
 
     @cached_property
     def adjacency(self) -> SparseMatrix:
-        """Â."""
+        """The normalised adjacency matrix Â."""
         return SparseMatrix(self.visible.normalised, self.device, reused=True)
 
     def _smoothed_rows(self, rows: np.ndarray) -> FeatureRows:
@@ -160,7 +168,7 @@ class GraphInputs:
 
     @cached_property
     def _smoothed(self) -> FeatureRows:
-        """Â·X, sparse or dense, whichever is smaller."""
+        """Â·X, stored sparse or dense depending on its share of non-zero values."""
         features = self.visible.features
         if isinstance(features, np.ndarray):
             return DenseRows(DenseTable(self.adjacency.product(tensor_of(features, self.device))))
@@ -171,21 +179,21 @@ class GraphInputs:
         return _on_device(product, self.device, reused=True)
 
     def gat_rows(self, rows: np.ndarray) -> GatRows:
-        """For some rows."""
+        """Collect GAT inputs for rows."""
         inner, neighbours = self._gat_hop(rows)
         outer, around = self._gat_hop(neighbours)
         return GatRows(features=self._raw_rows(around), hops=(outer, inner))
 
     @cached_property
     def all_gat_rows(self) -> GatRows:
-        """For every row of the graph."""
+        """GAT inputs for all rows."""
         everything = np.arange(self.visible.node_count)
         hop, _ = self._gat_hop(everything)
         return GatRows(features=self._raw_rows(everything), hops=(hop, hop))
 
     def _gat_hop(self, rows: np.ndarray) -> tuple[tuple[EdgePattern, torch.Tensor], np.ndarray]:
-        """The edges into some rows, and the nodes they come from."""
-        block = self.visible.normalised[rows]  # its pattern is the edges and the self loops
+        """Return the edges into rows with the positions of these rows among the sources, and the source nodes."""
+        block = self.visible.normalised[rows]  # its non-zero entries are the edges and the self loops
         nodes = self._others(block.indices, np.zeros(0, dtype=np.int64))
         places = self._places(nodes)
         pattern = sparse.csr_array((block.data, places[block.indices], block.indptr), shape=(rows.size, nodes.size))
@@ -193,7 +201,7 @@ class GraphInputs:
         return (EdgePattern(pattern, self.device), own), nodes
 
     def raw(self, rows: np.ndarray | None = None) -> FeatureRows:
-        """The features themselves, of all nodes or of some."""
+        """Return the raw features of some or all nodes."""
         return self._raw if rows is None else self._raw_rows(rows)
 
     def _raw_rows(self, rows: np.ndarray) -> FeatureRows:

@@ -1,12 +1,12 @@
-"""The product of a sparse and a dense matrix, by the kernel that is fastest on this machine.
+"""Multiply a sparse and a dense matrix with the kernel that is fastest on this machine.
 
-``@`` is the fastest where torch has MKL and few threads, and several times slower than the others where it has no MKL
-(ARM). How the others compare, and all of them with many threads, depends on the width of the dense matrix: they are
-timed on the leading rows of the first large matrix of each width, which takes some tens of milliseconds.
+With MKL and few threads, torch's ``@`` is the fastest kernel. Without MKL (ARM) it is several times slower than the
+others. In all other cases the order depends on the width of the dense matrix. The kernels are therefore timed on the
+leading rows of the first large matrix of each width, which takes some tens of milliseconds.
 
-A timing differs from process to process, results must not: only kernels that agree to the last bit with the build's
-standard kernel take part. All of them add up a row in the order of its entries, whatever the number of threads; they
-differ in whether they round between multiplication and addition, which depends on build and width.
+Timings vary between processes, but results must not. Only kernels that give exactly the same bits as the standard
+kernel of the build are timed. All kernels sum the entries of a row in order, for any number of threads. They differ in
+whether they round between multiplication and addition, which depends on build and width.
 """
 
 import threading
@@ -17,20 +17,20 @@ import numpy as np
 import torch
 from scipy import sparse
 
-LARGE = 4_000_000  # multiplications of a product that is worth a choice
-TIMED = 4_000_000  # multiplications of the product that is timed; with fewer, starting threads is what is timed
-ROUNDS = 5
-MKL_THREADS = 2  # up to which MKL is the fastest at every width; on a busy machine a timing would say otherwise
-CLEARLY = 0.75  # of the standard kernel's time that another one may take to replace it
+LARGE = 4_000_000  # kernels are compared for products with at least this many multiplications
+TIMED = 4_000_000  # multiplications of the timed product; with fewer, starting threads would dominate the time
+ROUNDS = 5  # timings of each kernel
+MKL_THREADS = 2  # up to this number of threads MKL is always the fastest, even if a timing on a busy machine differs
+CLEARLY = 0.75  # another kernel replaces the standard one if it takes less than this share of its time
 
-TALL = 4  # rows for each column from which the rows of a transposed product stay in the cache while others are read
-SCATTERING_THREADS = 2  # up to which a scattered product is the fastest
+TALL = 4  # with this many times more rows than columns, the result of a transposed product stays in the cache
+SCATTERING_THREADS = 2  # up to this number of threads a scattered product is faster
 
 Kernel = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 
 
 def _scipy_product(matrix: torch.Tensor, dense: torch.Tensor) -> torch.Tensor:
-    """One thread."""
+    """Multiply with scipy, in one thread."""
     return torch.from_numpy(_host(matrix) @ dense.detach().numpy())
 
 
@@ -48,31 +48,31 @@ _chosen: dict[tuple[torch.dtype, int, int], str] = {}
 
 
 def sparse_product(matrix: torch.Tensor, dense: torch.Tensor) -> torch.Tensor:
-    """(n, k): a CSR tensor (n, m) times (m, k), not differentiable."""
+    """Multiply a (n, m) CSR tensor with a (m, k) tensor, without gradients."""
     if matrix.device.type != "cpu":
         return matrix @ dense
     return KERNELS[kernel_for(matrix, dense)](matrix, dense)
 
 
 def kernel_for(matrix: torch.Tensor, dense: torch.Tensor) -> str:
-    """The name of the kernel for a product on a CPU; the first large product of a width makes the choice."""
+    """Return the name of the kernel for a product on a CPU, chosen at the first large product of each width."""
     case = (dense.dtype, dense.shape[1], torch.get_num_threads())
     if case in _chosen:
         return _chosen[case]
-    known = standard_kernel() == "csr" and torch.get_num_threads() <= MKL_THREADS
-    if known or matrix.col_indices().numel() * dense.shape[1] < LARGE:
+    mkl_is_fastest = standard_kernel() == "csr" and torch.get_num_threads() <= MKL_THREADS
+    if mkl_is_fastest or matrix.col_indices().numel() * dense.shape[1] < LARGE:
         return standard_kernel()
     _chosen[case] = fastest(seconds_of_kernels(leading_rows(matrix, dense.shape[1]), dense))
     return _chosen[case]
 
 
 def standard_kernel() -> str:
-    """The kernel of a build unless another one gives the same bits faster."""
+    """Return the default kernel of this build of torch."""
     return "csr" if torch.backends.mkl.is_available() else "reduce"
 
 
 def leading_rows(matrix: torch.Tensor, width: int) -> torch.Tensor:
-    """So many rows that they are quickly multiplied; at least one."""
+    """Return the leading rows, at least one, that give a product of about ``TIMED`` multiplications."""
     starts = matrix.crow_indices()
     count = max(1, int(torch.searchsorted(starts, TIMED // width, right=True)) - 1)
     stop = int(starts[count])
@@ -81,11 +81,11 @@ def leading_rows(matrix: torch.Tensor, width: int) -> torch.Tensor:
 
 
 def seconds_of_kernels(matrix: torch.Tensor, dense: torch.Tensor) -> dict[str, float]:
-    """The shortest time of each kernel whose product equals that of the standard kernel, which comes first."""
+    """Return the shortest time of each kernel that gives the same bits as the standard kernel, which comes first."""
     expected = KERNELS[standard_kernel()](matrix, dense)
     names = [standard_kernel(), *(name for name in KERNELS if name != standard_kernel())]
     seconds = {name: float("inf") for name in names if torch.equal(KERNELS[name](matrix, dense), expected)}
-    for _ in range(ROUNDS):  # in turn: what disturbs one disturbs all
+    for _ in range(ROUNDS):  # alternate, so that other load on the machine affects all kernels
         for name in seconds:
             start = time.perf_counter()
             KERNELS[name](matrix, dense)
@@ -94,25 +94,26 @@ def seconds_of_kernels(matrix: torch.Tensor, dense: torch.Tensor) -> dict[str, f
 
 
 def fastest(seconds: Mapping[str, float]) -> str:
-    """The first kernel, unless another one is clearly faster."""
+    """Return the first kernel, unless another one is clearly faster."""
     first, best = next(iter(seconds)), min(seconds, key=seconds.__getitem__)
     return best if seconds[best] < CLEARLY * seconds[first] else first
 
 
 def scatters(matrix: sparse.csr_array, width: int) -> bool:
-    """Whether :func:`scattered_product` is faster for a matrix than a product with its transpose of this width.
+    """Tell whether :func:`scattered_product` is faster than multiplying with the transpose, for this width.
 
-    The transpose reads rows of a large dense matrix in any order. Scattering reads them in order and writes, in any
-    order, to a result that fits in the cache if there are few columns. With more threads the transpose wins.
+    The transpose reads rows of a large dense matrix in random order. Scattering reads them in order and writes in
+    random order to a result that fits into the cache if the matrix has few columns. With more threads the transpose is
+    faster.
     """
     large = matrix.nnz * width >= LARGE
     return large and matrix.shape[0] >= TALL * matrix.shape[1] and torch.get_num_threads() <= SCATTERING_THREADS
 
 
 def scattered_product(matrix: sparse.csr_array, dense: torch.Tensor) -> torch.Tensor:
-    """(m, k): Mᵀ·dense on a CPU, row by row of M, without its transpose. Large ones take two threads, half of k each.
+    """Compute (m, k) Mᵀ·dense on a CPU row by row of M, without transposing M.
 
-    A column is computed the same way by either thread.
+    Large products use two threads, each for half of the columns, which does not change the result.
     """
     values, width = dense.detach().numpy(), dense.shape[1]
     if torch.get_num_threads() == 1 or width < 2 or matrix.nnz * width < LARGE:

@@ -1,4 +1,4 @@
-"""Matrices on a device: dense rows, sparse matrices, and tensors that share the memory of arrays."""
+"""Constant matrices on a device, dense or sparse, and tensors that share the memory of arrays."""
 
 import threading
 import warnings
@@ -15,31 +15,31 @@ from graphfcl.nn.kernels import scattered_product, scatters, sparse_product
 
 
 def tensor_of(array: np.ndarray, device: torch.device | str = "cpu") -> torch.Tensor:
-    """The array as a tensor, which shares its memory on a CPU: do not write into it."""
+    """Return an array as a tensor. On a CPU it shares the memory of the array, so do not write to it."""
     if array.flags.writeable:
         return torch.from_numpy(array).to(device)
     with warnings.catch_warnings():
-        # torch warns that such a tensor could be written to.
+        # torch warns that the tensor of a read-only array is writable.
         warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
         return torch.from_numpy(array).to(device)
 
 
-CHUNK_ROWS = 512
+CHUNK_ROWS = 512  # rows that DenseTable gathers at a time
 
 
 class ConstantMatrix(ABC):
-    """A constant (n, m) matrix; ``matrix @ dense`` is differentiable in ``dense``, any number of times."""
+    """A constant (n, m) matrix. ``matrix @ dense`` can be differentiated by ``dense`` any number of times."""
 
     def __matmul__(self, dense: torch.Tensor) -> torch.Tensor:
         return _Product.apply(self, dense)
 
     @abstractmethod
     def product(self, dense: torch.Tensor) -> torch.Tensor:
-        """M·dense, not differentiable."""
+        """Compute M·dense without gradients."""
 
     @abstractmethod
     def transposed_product(self, dense: torch.Tensor) -> torch.Tensor:
-        """Mᵀ·dense, not differentiable."""
+        """Compute Mᵀ·dense without gradients."""
 
 
 class _Product(torch.autograd.Function):
@@ -69,32 +69,32 @@ class _TransposedProduct(torch.autograd.Function):
 
 
 class DenseTable:
-    """A constant (n, d) matrix, and the room of each thread into which a few of its rows are gathered at a time.
+    """A constant (n, d) matrix whose rows are gathered in small pieces, into one buffer per thread.
 
-    On a CPU a fresh copy of many rows costs more in page faults than the product it is made for; a small one that is
-    used again and again stays in the cache.
+    On a CPU, copying many rows at once would cost more in page faults than the product itself. A small buffer that is
+    reused stays in the cache.
     """
 
     def __init__(self, values: torch.Tensor) -> None:
         self.values = values
-        self._rooms = threading.local()
+        self._buffers = threading.local()
 
     def pieces(self, rows: torch.Tensor, kind: torch.dtype) -> Iterator[tuple[slice, torch.Tensor]]:
-        """The rows, a piece at a time, and where the piece stands. A piece is valid until the next one."""
+        """Yield the rows in pieces, each with its positions. A piece is valid until the next one is requested."""
         if self.values.is_cuda:
             yield slice(None), self.values.index_select(0, rows).to(kind)
             return
-        room = getattr(self._rooms, "room", None)
-        if room is None:
-            room = self._rooms.room = self.values.new_empty(CHUNK_ROWS, self.values.shape[1])
+        buffer = getattr(self._buffers, "buffer", None)
+        if buffer is None:
+            buffer = self._buffers.buffer = self.values.new_empty(CHUNK_ROWS, self.values.shape[1])
         for start in range(0, rows.numel(), CHUNK_ROWS):
             place = slice(start, start + CHUNK_ROWS)
             chosen = rows[place]
-            yield place, torch.index_select(self.values, 0, chosen, out=room[: chosen.numel()]).to(kind)
+            yield place, torch.index_select(self.values, 0, chosen, out=buffer[: chosen.numel()]).to(kind)
 
 
 class DenseRows(ConstantMatrix):
-    """Rows of a table (None: all)."""
+    """Some rows of a table, or all if ``rows`` is None."""
 
     def __init__(self, table: DenseTable, rows: torch.Tensor | None = None) -> None:
         self.table = table
@@ -123,7 +123,7 @@ class DenseRows(ConstantMatrix):
         return DenseRows(self.table, rows)
 
 
-# torch warns once a process that this is new; do it here, where the warning is silenced.
+# torch warns once per process that CSR tensors are in beta state. Trigger the warning here, where it is silenced.
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     torch.sparse_csr_tensor(torch.tensor([0, 1]), torch.tensor([0]), torch.ones(1), size=(1, 1))
@@ -132,9 +132,9 @@ with warnings.catch_warnings():
 class SparseMatrix(ConstantMatrix):
     """A sparse matrix on a device.
 
-    The backward pass multiplies with the transpose. On a GPU, and on a CPU for a matrix that is used again and again
-    (``reused``), the transpose is made and kept. A matrix of one episode is not worth that, and for a large one with
-    few columns it is no gain: there the product is scattered. ``benchmarks/sparse_products.py`` compares both ways.
+    The backward pass multiplies with the transpose. The transpose is computed once and cached on a GPU, and on a CPU
+    for matrices that are used repeatedly (``reused``). For a matrix of one episode, and for a large one with few
+    columns, a scattered product is faster. ``benchmarks/sparse_products.py`` compares both ways.
     """
 
     def __init__(self, matrix: sparse.csr_array, device: torch.device, *, reused: bool = False) -> None:

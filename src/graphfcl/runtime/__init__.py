@@ -1,1 +1,1 @@
-"""Processes, files, memory and devices: what every other package may import."""
+"""Processes, files, memory, devices and registries, for all other packages."""

@@ -1,4 +1,4 @@
-"""Small array operations that several layers need."""
+"""Small array operations that several packages use."""
 
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, Literal
@@ -7,15 +7,14 @@ import numpy as np
 
 
 def rank_in_run(ordered: np.ndarray) -> np.ndarray:
-    """(n,) 0, 1, 2, … within each run of equal values of a sorted array."""
+    """Return (n,) ranks 0, 1, 2, … within each run of equal values of a sorted array."""
     return np.arange(ordered.size) - np.searchsorted(ordered, ordered)
 
 
 def search_many(ordered: np.ndarray, wanted: np.ndarray, *, side: Literal["left", "right"] = "left") -> np.ndarray:
-    """``np.searchsorted`` for many values in no order.
+    """Do ``np.searchsorted`` for many unsorted values.
 
-    They are looked up in ascending order, which uses the processor's cache better: four times as fast among two
-    million numbers.
+    Values are looked up in ascending order, which uses the cache better: four times as fast for two million values.
     """
     order = np.argsort(wanted)
     places = np.empty(wanted.size, dtype=np.int64)
@@ -24,15 +23,15 @@ def search_many(ordered: np.ndarray, wanted: np.ndarray, *, side: Literal["left"
 
 
 def array_parts(values: Any) -> tuple[np.ndarray, ...]:
-    """The arrays of a CSR matrix, or the array itself."""
+    """Return the arrays of a CSR matrix, or the array itself."""
     return (values,) if isinstance(values, np.ndarray) else (values.indptr, values.indices, values.data)
 
 
 def with_short_indices(values: Any) -> Any:
-    """An array, or a CSR matrix with 32-bit indices if these suffice; the values are shared.
+    """Return an array unchanged, or a CSR matrix with 32-bit indices if these suffice, with shared values.
 
-    scipy keeps 64-bit indices wherever one operand has them. They take twice the memory, and every product with MKL
-    would convert them again.
+    scipy keeps 64-bit indices if any operand has them. They need twice the memory, and each product with MKL would
+    convert them again.
     """
     if isinstance(values, np.ndarray) or values.indices.dtype == np.int32 or max(values.nnz, *values.shape) >= 2**31:
         return values
@@ -41,14 +40,14 @@ def with_short_indices(values: Any) -> Any:
 
 
 def read_only(values: Any) -> Any:
-    """The same array or CSR matrix, made read-only."""
+    """Make an array or CSR matrix read-only and return it."""
     for part in array_parts(values):
         part.flags.writeable = False
     return values
 
 
 def sealed_copy(values: Any) -> Any:
-    """A copy of an array, or of a frozen dataclass of arrays, that cannot be made writable: its data are bytes."""
+    """Copy an array, or a frozen dataclass of arrays, to bytes, so that it cannot be made writable again."""
     if isinstance(values, np.ndarray):
         return np.frombuffer(values.tobytes(), dtype=values.dtype).reshape(values.shape)
     if is_dataclass(values) and not isinstance(values, type):

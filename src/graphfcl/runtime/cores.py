@@ -1,4 +1,4 @@
-"""How many cores this process may use, and how many threads its libraries start."""
+"""Number of cores that this process may use, and of threads that its libraries start."""
 
 import os
 from collections.abc import Iterator
@@ -6,13 +6,13 @@ from contextlib import contextmanager, suppress
 
 from graphfcl.runtime.memory import group_folders
 
-VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")  # without the others the first holds for all
+VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")  # the first is the default of the others
 
 
 def usable_cores() -> int:
-    """The cores this process may use: those it is bound to, within its Slurm task and the quota of its control group.
+    """Return the number of cores that this process may use, at least 1.
 
-    A share of a core counts as none, but there is always one.
+    This is the minimum of CPU affinity, Slurm's cores per task and the quota of its control groups, rounded down.
     """
     bound = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return max(1, min([bound, *_slurm_cores(), *_quotas()]))
@@ -21,9 +21,9 @@ def usable_cores() -> int:
 def limit_threads(threads: int) -> None:
     """Let torch, BLAS and OpenMP start at most ``threads`` threads each in this process.
 
-    A library that the environment limits to fewer threads keeps its number.
+    A library keeps a lower limit from the environment.
     """
-    for name in VARIABLES:  # read by libraries that are loaded later
+    for name in VARIABLES:  # for libraries that are loaded later
         allowed = os.environ.get(name, "" if name == VARIABLES[0] else "1")
         if not (allowed.isdigit() and 0 < int(allowed) <= threads):
             os.environ[name] = str(threads)
@@ -32,7 +32,7 @@ def limit_threads(threads: int) -> None:
     from threadpoolctl import ThreadpoolController
 
     torch.set_num_threads(min(threads, torch.get_num_threads()))
-    with suppress(RuntimeError):  # they have started already
+    with suppress(RuntimeError):  # torch has started these threads already
         torch.set_num_interop_threads(min(threads, torch.get_num_interop_threads()))
     for library in ThreadpoolController().lib_controllers:
         if (library.num_threads or 0) > threads:
@@ -41,7 +41,10 @@ def limit_threads(threads: int) -> None:
 
 @contextmanager
 def limited_threads(threads: int) -> Iterator[None]:
-    """:func:`limit_threads` for a while, except torch's threads between operators, which can be set only once."""
+    """Limit threads as :func:`limit_threads` does until the context ends.
+
+    Torch's inter-operator threads are not limited, because they can be set only once.
+    """
     _load_blas()
     import torch
     from threadpoolctl import threadpool_info, threadpool_limits
@@ -57,7 +60,7 @@ def limited_threads(threads: int) -> Iterator[None]:
 
 
 def _load_blas() -> None:
-    """NumPy and SciPy each bring a BLAS of their own, which must be loaded before it can be limited."""
+    """Load the BLAS libraries of NumPy and of SciPy, which must be loaded before they can be limited."""
     import numpy
     import scipy.linalg
 
@@ -72,7 +75,7 @@ def _slurm_cores() -> Iterator[int]:
 
 
 def _quotas() -> Iterator[int]:
-    """Whole cores that the quotas of this process's control groups allow, version 2 and 1."""
+    """Yield the number of whole cores that each control group of this process allows (versions 2 and 1)."""
     for folder in group_folders("cpu"):
         with suppress(OSError, ValueError):  # no such group, or no quota: "max"
             quota, period = (int(word) for word in (folder / "cpu.max").read_text().split())

@@ -1,4 +1,4 @@
-"""Where learners compute."""
+"""Devices on which learners compute."""
 
 import re
 
@@ -8,21 +8,21 @@ GPU = re.compile(r"cuda(?::(0|[1-9][0-9]{0,3}))?")
 
 
 def best_device() -> str:
-    """``cuda`` if this machine has a GPU that torch can use, else ``cpu``."""
+    """Return ``cuda`` if torch can use a GPU, else ``cpu``."""
     return "cuda" if gpu_count() else "cpu"
 
 
 def gpu_count() -> int:
-    """How many GPUs torch can use."""
+    """Return the number of GPUs that torch can use."""
     import torch
 
     return torch.cuda.device_count() if torch.cuda.is_available() else 0
 
 
 def checked_device(wanted: str, called: str = "device") -> str:
-    """``auto``, ``cpu``, ``cuda`` or ``cuda:1``, unchanged; anything else is an error. called: its name in messages.
+    """Check that a device is ``auto``, ``cpu``, ``cuda`` or such as ``cuda:1`` and exists, and return it unchanged.
 
-    ``auto`` is resolved when a learner is created, since only torch knows the devices.
+    ``called`` is the name of the option in messages. ``auto`` is resolved later, when a learner is created.
     """
     if wanted in ("auto", "cpu"):
         return wanted
@@ -33,16 +33,16 @@ def checked_device(wanted: str, called: str = "device") -> str:
     if not count:
         raise InputError(f"{called} {wanted}: this machine has no usable GPU; take cpu.")
     if int(match.group(1) or 0) >= count:
-        there = "one GPU, cuda:0" if count == 1 else f"{count} GPUs, cuda:0 to cuda:{count - 1}"
-        raise InputError(f"{called} {wanted}: this machine has {there}; take one that is there.")
+        existing = "one GPU, cuda:0" if count == 1 else f"{count} GPUs, cuda:0 to cuda:{count - 1}"
+        raise InputError(f"{called} {wanted}: this machine has {existing}; take one of these.")
     return wanted
 
 
 def chosen_device(wanted: str) -> str:
-    """``auto`` as the best device, any other as it is; ``cuda:1`` becomes the GPU that torch works on in this process.
+    """Resolve ``auto`` to the best device and return other devices unchanged.
 
-    CUDA graphs that are captured once and replayed run on that GPU, wherever their tensors are. In Python, other
-    devices of torch are accepted unchanged.
+    A device such as ``cuda:1`` becomes torch's current GPU in this process, because CUDA graphs are replayed on the
+    current GPU wherever their tensors are. In Python, other devices of torch are accepted.
     """
     if wanted in ("auto", "cpu"):
         return best_device() if wanted == "auto" else wanted
@@ -60,7 +60,7 @@ def chosen_device(wanted: str) -> str:
 
 
 def device_on_disk(wanted: str) -> str:
-    """``cpu``, the only device for a graph that stays on the disk."""
+    """Return ``cpu``, the only device for a graph on disk; an InputError for any other device."""
     if wanted not in ("auto", "cpu"):
-        raise InputError(f"device {wanted}: a graph that stays on the disk is computed on the CPU: leave it out.")
+        raise InputError(f"device {wanted}: a graph on disk is processed on the CPU: leave the device out.")
     return "cpu"

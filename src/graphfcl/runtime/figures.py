@@ -1,4 +1,4 @@
-"""What every figure shares: a new figure, an axis in percent, the colours of kinds of classes, and writing it."""
+"""Common parts of figures: panels, axes in percent, colours of kinds of classes, and writing files."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,7 +12,7 @@ BASE, NOVEL, ALL = "#2b6cb0", "#dd6b20", "#1a202c"
 def new_figure(
     width: float, height: float, panels: tuple[int, int] = (1, 1), *, share_scale: bool = True
 ) -> tuple[Any, Any]:
-    """A figure and its panel, or an array of panels. share_scale: whether all have the same vertical axis."""
+    """Return a figure and its panel, or an array of panels, which share the vertical axis with ``share_scale``."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height), layout="constrained")
@@ -20,14 +20,14 @@ def new_figure(
 
 
 def percent_axis(panel: Any, axis: str = "y") -> None:
-    """From 0 to 100 along one axis, with a grid."""
+    """Scale one axis from 0 to 100 and draw its grid."""
     panel.set(**{f"{axis}lim": (0, 100)})
     panel.grid(axis=axis, color="#e2e8f0")
     panel.spines[["top", "right"]].set_visible(False)
 
 
 def draw_accuracies(axes: Any, rows: Sequence[Mapping[str, Any]], places: Sequence[int], lines: Sequence[Any]) -> None:
-    """Lines of shares of 1, in percent. lines: of each the key in the rows, its title and its colour."""
+    """Draw accuracies in percent; each of ``lines`` is the key in the rows, the title and the colour of a line."""
     for key, title, colour in lines:
         points = [(x, 100 * row[key]) for x, row in zip(places, rows, strict=True) if row[key] is not None]
         if points:
@@ -38,7 +38,7 @@ def draw_accuracies(axes: Any, rows: Sequence[Mapping[str, Any]], places: Sequen
 
 
 def draw_sessions(axes: Any, sessions: Sequence[Mapping[str, Any]]) -> None:
-    """Balanced accuracy of all, base and novel classes; a session has its number and its metrics."""
+    """Draw the balanced accuracy of all, base and novel classes over sessions."""
     numbers = [session["session"] for session in sessions]
     lines = (("balanced_accuracy", "all classes", ALL), ("base", "base and pseudo-novel", BASE))
     draw_accuracies(axes, sessions, numbers, (*lines, ("novel", "novel", NOVEL)))
@@ -47,5 +47,5 @@ def draw_sessions(axes: Any, sessions: Sequence[Mapping[str, Any]]) -> None:
 
 
 def save_figure(figure: Any, path: str | Path) -> None:
-    """Write it as PNG."""
+    """Write a figure as PNG."""
     write_durably(path, lambda file: figure.savefig(file, format="png", dpi=150))

@@ -1,4 +1,4 @@
-"""Files: atomic durable writes, reads with clear errors, locks and hashes."""
+"""Atomic and durable writes, reads with clear errors, file locks and hashes."""
 
 import errno
 import hashlib
@@ -21,13 +21,13 @@ try:
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
-POLL = 0.05  # seconds between two looks at a lock that another process holds
-LOCKED_BYTE = 1 << 30  # which byte of a file is locked on Windows, where others cannot read a locked byte
-WITHOUT_LOCKS = (errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOLCK)  # what a file system without locks says
+POLL = 0.05  # seconds between two attempts to take a lock
+LOCKED_BYTE = 1 << 30  # byte that is locked on Windows, far beyond the content, as locked bytes cannot be read
+WITHOUT_LOCKS = (errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOLCK)  # errors of file systems without locks
 
 
 def write_durably(path: str | Path, write: Callable[[BinaryIO], object]) -> None:
-    """Call ``write`` on a temporary file beside ``path``, flush it to the disk, and move it into place."""
+    """Call ``write`` with a temporary file beside ``path``, flush it to the disk, and rename it to ``path``."""
     path = Path(path)
     temporary = temporary_beside(path)
     try:
@@ -40,7 +40,7 @@ def write_durably(path: str | Path, write: Callable[[BinaryIO], object]) -> None
     except OSError as error:
         raise InputError(
             f"{path} cannot be written ({error.strerror or error}): choose a folder with free space that you may "
-            "write to; what stood there before is unchanged."
+            "write to; an existing file is unchanged."
         ) from error
     finally:
         with suppress(OSError):
@@ -55,17 +55,17 @@ def write_durably(path: str | Path, write: Callable[[BinaryIO], object]) -> None
 
 
 def temporary_beside(path: Path) -> Path:
-    """A name beside a file that no other process has, on this machine or on another that sees the folder.
+    """Return a temporary file name beside a file that is unique among all processes and machines.
 
-    Two containers may have the same process ids, and even the same host name: random digits come last.
+    It ends with random digits, because two containers may have the same process ids and host name.
     """
-    name = os.fsencode(path.name)[:100].decode(errors="ignore")  # a name has room for 255 bytes
+    name = os.fsencode(path.name)[:100].decode(errors="ignore")  # file names have at most 255 bytes
     host = re.sub(r"[^\w-]", "-", socket.gethostname(), flags=re.ASCII)[:40]
     return path.with_name(f".{name}.{host}.{os.getpid()}.{secrets.token_hex(8)}.tmp")
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder and those above it that are missing; their names last through a power cut."""
+    """Make a folder and its missing parents durably, so that they survive a power cut."""
     missing = [each for each in (folder, *folder.parents) if not each.exists()]
     for each in reversed(missing):
         each.mkdir(exist_ok=True)
@@ -73,7 +73,7 @@ def make_folder(folder: Path) -> None:
 
 
 def need_folder(folder: Path, what: str) -> None:
-    """:func:`make_folder` of a folder that a user named. what: the option or the words that name it in the message."""
+    """Make a folder that a user named; ``what`` is the option or text that names it in the message."""
     try:
         make_folder(folder)
         if not folder.is_dir():
@@ -85,12 +85,12 @@ def need_folder(folder: Path, what: str) -> None:
 
 
 def write_bytes(path: str | Path, content: bytes) -> None:
-    """:func:`write_durably` with the content at hand."""
+    """Write bytes as :func:`write_durably` does."""
     write_durably(path, lambda file: file.write(content))
 
 
 def flush_folder(folder: Path) -> None:
-    """Make a rename inside ``folder`` last through a power cut; nothing to do where folders cannot be opened."""
+    """Flush a folder, so that a rename in it survives a power cut. Does nothing on Windows."""
     if not folders_can_be_opened():
         return
     descriptor = os.open(folder, os.O_RDONLY)
@@ -101,12 +101,12 @@ def flush_folder(folder: Path) -> None:
 
 
 def folders_can_be_opened() -> bool:
-    """Whether a folder is a file to the system, which can be flushed and locked; not so on Windows."""
+    """Tell whether folders can be opened, flushed and locked like files (not on Windows)."""
     return fcntl is not None
 
 
 def read_bytes(path: str | Path, what: str) -> bytes:
-    """The content of a file; ``what`` names it in the message when it cannot be read."""
+    """Read a file; ``what`` names it in the message if it cannot be read."""
     try:
         return Path(path).read_bytes()
     except FileNotFoundError as error:
@@ -120,40 +120,41 @@ def sha256_of(content: bytes) -> str:
 
 
 def canonical_json(values: Any, *, ascii_only: bool = True) -> bytes:
-    """JSON that is the same for the same values: sorted keys, no white space."""
+    """Return canonical JSON, with sorted keys and no white space."""
     return json.dumps(values, sort_keys=True, ensure_ascii=ascii_only, separators=(",", ":")).encode()
 
 
 def safetensors_header(content: bytes) -> dict[str, str]:
-    """The texts in the header of a safetensors file; ValueError, KeyError or TypeError if it is none."""
+    """Return the metadata in the header of a safetensors file; ValueError, KeyError or TypeError if it has none."""
     size = int.from_bytes(content[:8], "little")
     return json.loads(content[8 : 8 + size])["__metadata__"]
 
 
 @contextmanager
 def file_lock(path: str | Path, *, wait: float | None = None) -> Iterator[bool]:
-    """Whether this process alone holds the lock of a file while the context lasts.
+    """Take the exclusive lock of a file until the context ends; yield whether it was taken.
 
-    wait: seconds to wait for another process; 0 asks once, None waits for ever. The lock goes with the process.
+    ``wait`` is the number of seconds to wait for another process. 0 tries once, None waits without limit. The lock is
+    released if the process dies.
     """
     with open(path, "ab", opener=_open_itself) as lock:
         yield _locked(lock.fileno(), Path(path), wait)
 
 
 def _open_itself(path: str, flags: int) -> int:
-    """Open a file, neither the target of a link nor a pipe without a reader. Windows has neither flag."""
+    """Open a file without following links or waiting for a pipe (Windows has neither flag)."""
     return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0), 0o666)
 
 
 class SharedLock:
-    """A lock that every user of a folder holds; a process that holds it alone may delete there."""
+    """A lock that all users of a folder hold together. A process that holds it alone may delete files in the folder."""
 
     def __init__(self, descriptor: int, path: Path) -> None:
         self._descriptor, self._path = descriptor, path
 
     @contextmanager
     def alone(self) -> Iterator[bool]:
-        """Whether no other process holds the lock; if so, none can take it while the context lasts."""
+        """Take the lock exclusively until the context ends; yield whether no other process holds it."""
         is_alone = take_lock(self._descriptor, self._path)
         try:
             yield is_alone
@@ -162,7 +163,7 @@ class SharedLock:
 
 
 def open_lock(path: Path) -> BinaryIO:
-    """The file of a lock in a work folder, which is made if need be."""
+    """Open the lock file of a work folder, and make the folder if necessary."""
     try:
         make_folder(path.parent)
         return open(path, "ab", opener=_open_itself)
@@ -175,7 +176,7 @@ def open_lock(path: Path) -> BinaryIO:
 
 @contextmanager
 def shared_lock(path: Path) -> Iterator[SharedLock]:
-    """Hold the lock of a file in a work folder together with others. It goes with the process."""
+    """Hold the shared lock of a work folder until the context ends. It is released if the process dies."""
     with open_lock(path) as lock:
         take_lock(lock.fileno(), path, blocking=True, shared=True)
         yield SharedLock(lock.fileno(), path)
@@ -193,9 +194,9 @@ def _locked(descriptor: int, path: Path, wait: float | None) -> bool:
 
 
 def take_lock(descriptor: int, path: Path, *, blocking: bool = False, shared: bool = False) -> bool:
-    """Lock an open file; False if another process holds its lock and this one does not wait.
+    """Lock an open file; return False if another process holds the lock and ``blocking`` is false.
 
-    shared: others may hold it in this way at the same time; Windows has no shared locks, so there it is exclusive.
+    Several processes can hold a ``shared`` lock. Windows has no shared locks, so there it is exclusive.
     """
     if fcntl is None:
         return _take_windows_lock(descriptor, path, blocking)
@@ -215,7 +216,7 @@ def take_lock(descriptor: int, path: Path, *, blocking: bool = False, shared: bo
 
 
 def _take_windows_lock(descriptor: int, path: Path, blocking: bool) -> bool:
-    """:func:`take_lock` by the locks of Windows, which are of bytes and are refused rather than waited for."""
+    """Take a lock on Windows, where locks apply to bytes and a waiting process must poll."""
     try:
         windows = importlib.import_module("msvcrt")
     except ImportError as error:

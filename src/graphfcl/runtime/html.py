@@ -1,4 +1,4 @@
-"""Small tables of HTML, as notebooks show them."""
+"""Small HTML tables for notebooks."""
 
 from collections.abc import Iterable, Sequence
 from html import escape
@@ -7,7 +7,7 @@ from graphfcl.errors import printable
 
 
 def html_table(title: str, rows: Iterable[Sequence[object]], columns: Sequence[str] = (), notes: str = "") -> str:
-    """A table with a caption, and lines of notes below it; every text is escaped."""
+    """Return an HTML table with a caption and lines of notes below it. All texts are escaped."""
 
     def row(cells: Sequence[object], tag: str) -> str:
         return f"<tr>{''.join(f'<{tag}>{_text(cell)}</{tag}>' for cell in cells)}</tr>"

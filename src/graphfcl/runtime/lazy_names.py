@@ -1,4 +1,4 @@
-"""Imports on first use: public names of a package, and packages that only an extra installs."""
+"""Lazy imports: public names of packages, and optional dependencies."""
 
 import ast
 from collections.abc import Callable
@@ -11,7 +11,7 @@ from graphfcl.errors import InputError
 
 
 def import_extra(module: str, extra: str, user: str) -> ModuleType:
-    """A module that an extra of graphfcl installs. user: what needs it, for the message."""
+    """Import a module of an optional dependency; ``user`` names what needs it in the message."""
     try:
         return import_module(module)
     except ImportError as error:
@@ -19,7 +19,7 @@ def import_extra(module: str, extra: str, user: str) -> ModuleType:
 
 
 def stub_places(file: Path) -> dict[str, str]:
-    """The public names that the stub beside a package's ``__init__.py`` imports, and the modules they come from."""
+    """Return the public names in the stub of a package's ``__init__.py``, and the modules that define them."""
     return {
         alias.name: node.module or ""
         for node in ast.parse(file.with_suffix(".pyi").read_text(encoding="utf-8")).body
@@ -30,10 +30,10 @@ def stub_places(file: Path) -> dict[str, str]:
 
 
 def names_of_stub(package: str, file: str) -> tuple[list[str], Callable[[str], Any], Callable[[], list[str]]]:
-    """``__all__``, ``__getattr__`` (PEP 562) and ``__dir__`` of a package whose stub lists its public names.
+    """Return ``__all__``, ``__getattr__`` (PEP 562) and ``__dir__`` for a package whose stub lists its public names.
 
-    The stub ``__init__.pyi`` imports each name from the module that has it; type checkers and editors read the same
-    list.
+    The stub ``__init__.pyi`` imports each name from the module that defines it. Type checkers and editors read the same
+    file.
     """
     places = stub_places(Path(file))
 

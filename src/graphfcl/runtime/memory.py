@@ -1,4 +1,4 @@
-"""Memory of this process: sizes as text, what it holds, and how much it may use."""
+"""Memory sizes as text, memory that this process uses, and memory that it may use."""
 
 import os
 import re
@@ -14,11 +14,11 @@ UNITS = {"": 1, "B": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30, "TB": 1 << 
 CONTROL_GROUPS = Path("/sys/fs/cgroup")
 OWN_GROUPS = Path("/proc/self/cgroup")
 STATUS = Path("/proc/self/statm")
-UNKNOWN = 250 << 20  # assumed where the system does not report what a process holds
+UNKNOWN = 250 << 20  # assumed size of a process if the system does not report it
 
 
 def parse_bytes(text: str, option: str) -> int:
-    """``4GB`` → 4 · 2³⁰. Units are binary; case and an ``i`` as in ``GiB`` do not matter."""
+    """Convert a text such as ``4GB`` to bytes. Units are binary; ``4 gb`` and ``4GiB`` mean the same."""
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)(I?B)?\s*", text.upper())
     if match is None or not float(match[1]):
         raise InputError(f"{option} is {text!r}; write it as 4GB or 800MB.")
@@ -26,7 +26,7 @@ def parse_bytes(text: str, option: str) -> int:
 
 
 def format_bytes(count: int) -> str:
-    """4 · 2³⁰ → ``4GB``, rounded up to a tenth."""
+    """Convert bytes to a text such as ``4GB``, rounded up to a tenth."""
     for unit in ("TB", "GB", "MB", "KB"):
         if count >= UNITS[unit]:
             tenths = -(-count * 10 // UNITS[unit])
@@ -35,7 +35,7 @@ def format_bytes(count: int) -> str:
 
 
 def resident_bytes() -> int:
-    """Memory that this process holds; where the system does not report it, the most it has held."""
+    """Return the memory of this process, or its peak if the system does not report the current size."""
     try:
         return int(STATUS.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except (OSError, ValueError, IndexError):
@@ -43,7 +43,7 @@ def resident_bytes() -> int:
 
 
 def peak_bytes() -> int:
-    """The most memory this process has held; 0 where the system does not report it (Windows)."""
+    """Return the peak memory of this process, or 0 if the system does not report it (Windows)."""
     try:
         import resource
     except ImportError:
@@ -53,9 +53,9 @@ def peak_bytes() -> int:
 
 
 def usable_bytes() -> int | None:
-    """The memory that this process may use: the machine's, within the limits of its control groups.
+    """Return the memory that this process may use: the minimum of the machine's and its control groups' limits.
 
-    None where the system does not report how much there is (Windows).
+    Return None if the system does not report its memory (Windows).
     """
     if not hasattr(os, "sysconf"):
         return None
@@ -69,7 +69,7 @@ def usable_bytes() -> int | None:
 
 @cache
 def process_bytes() -> int:
-    """Memory of a process that has imported torch and SciPy, measured in this one on the first call."""
+    """Return the memory of a process that has imported torch and SciPy, measured in this process at the first call."""
     import scipy.sparse
     import torch
 
@@ -78,9 +78,9 @@ def process_bytes() -> int:
 
 
 def group_folders(controller: str) -> Iterator[Path]:
-    """The Linux control groups of this process and those around them, version 1 and 2; a container's own is the root.
+    """Yield the folders of this process's Linux control groups and their parents, versions 1 and 2.
 
-    controller: cpu or memory.
+    ``controller`` is cpu or memory. In a container the own group is the root.
     """
     yield from (CONTROL_GROUPS, CONTROL_GROUPS / controller)
     with suppress(OSError):

@@ -1,8 +1,9 @@
-"""One registry for everything that can be extended: methods, strategies, datasets and metrics.
+"""The registry behind methods, strategies, datasets and metrics.
 
-A name means what this package defines, what :meth:`Registry.register` added in this process, or what an installed
-package offers with an entry point of the group ``graphfcl.methods``, ``graphfcl.strategies``, ``graphfcl.datasets`` or
-``graphfcl.metrics``. Names from files are only looked up here: nothing that a file names is imported.
+A name refers to an object of this package, to one that :meth:`Registry.register` added in this process, or to one of an
+installed package, through an entry point of the group ``graphfcl.methods``, ``graphfcl.strategies``,
+``graphfcl.datasets`` or ``graphfcl.metrics``. Names in files are only looked up: no module that a file names is
+imported.
 """
 
 import importlib
@@ -21,17 +22,20 @@ from graphfcl.errors import GraphfclWarning, InputError, did_you_mean, in_one_li
 from graphfcl.runtime.source_code import reference_of, source_hash
 
 NAME = re.compile(r"[A-Za-z0-9][\w.+-]*")
-_hashes: WeakKeyDictionary[type, str] = WeakKeyDictionary()  # of the code in memory: a file may be edited later
+_hashes: WeakKeyDictionary[type, str] = WeakKeyDictionary()  # hashes of loaded code, whose file may be edited later
 
 Thing = TypeVar("Thing")
 
 
 @dataclass(frozen=True)
 class Entry(Generic[Thing]):
-    """A thing and its name.
+    """A registered object ("thing") and its name.
 
-    kept: the thing, or its place ``module:Name`` in this package, which is imported when it is first used.
-    source: of a class from outside, ``module:Class`` and the hash of its code; results are kept apart by it.
+    Args:
+        name: Name of the thing.
+        kept: The thing, or its location ``module:Name`` in this package, which is imported on first use.
+        source: For a class from outside this package: ``module:Class`` and the hash of its code, which distinguish
+            results of different code.
     """
 
     name: str
@@ -52,14 +56,14 @@ class Entry(Generic[Thing]):
 
     @property
     def reference(self) -> str:
-        """Where it comes from: a paper."""
+        """The paper that describes it."""
         return getattr(self.thing, "reference", "")
 
 
 class Described:
-    """A class that can be registered: a subclass that has no name or title of its own gets them.
+    """Base of classes that can be registered. Subclasses without ``name`` or ``title`` get default ones.
 
-    The name MostLinks becomes most-links; the title is the first line of the docstring.
+    The default name of a class MostLinks is most-links. The default title is the first line of the docstring.
     """
 
     name: ClassVar[str] = ""
@@ -80,12 +84,17 @@ AnEntry = TypeVar("AnEntry", bound=Entry[Any])
 
 
 class Registry(Generic[Thing, AnEntry]):
-    """Names to entries of one kind.
+    """Entries of one kind by name.
 
-    kind, group: ``method`` and ``graphfcl.methods``. own: things of this package, or their places, by name.
-    check: raises an InputError for what cannot be such a thing; it takes the thing and where it comes from.
-    reference: of a thing, ``module:Name`` of its code; the same code may be registered again.
-    reserved: names that nothing may have. hint: what else a user may write, for the message about an unknown name.
+    Args:
+        kind: Kind of the things in messages, such as ``method``.
+        group: Group of entry points, such as ``graphfcl.methods``.
+        own: Things of this package, or their locations, by name.
+        entry: Class of the entries.
+        check: Raises an InputError if a thing is not of this kind. It takes the thing and its origin for messages.
+        reference: Returns ``module:Name`` of the code of a thing. The same code may be registered again.
+        reserved: Names that are not allowed.
+        hint: What else a user may write, for the message about an unknown name.
     """
 
     def __init__(
@@ -103,15 +112,15 @@ class Registry(Generic[Thing, AnEntry]):
         self.kind, self.group, self.hint = kind, group, hint
         self.own = {name: entry(name, kept) for name, kept in own.items()}
         self.registered: dict[str, AnEntry] = {}  # by name
-        self.written: dict[str, AnEntry] = {}  # by the reference that a user wrote
+        self.written: dict[str, AnEntry] = {}  # by the module:Class that the user wrote
         self._entry, self._check, self._reference, self._reserved = entry, check, reference, set(reserved)
-        self._of_plug_ins: set[str] = set()  # names
+        self._of_plug_ins: set[str] = set()  # names of plug-ins
         self._scanned = False  # whether :meth:`all` has loaded the plug-ins
 
     def find(self, name: str, source: str = "") -> AnEntry:
-        """The entry of a name, or of a registered ``module:Name``.
+        """Return the entry of a name or of a registered ``module:Name``; an InputError if there is none.
 
-        source: what a file says of where the thing comes from; it is named in the message if the thing is missing.
+        ``source`` is the origin of the thing as a file states it, for the message.
         """
         by_reference = {self._reference(each.thing): each for each in self.registered.values()} | self.written
         entry = self.own.get(name) or self.registered.get(name) or by_reference.get(name)
@@ -131,21 +140,21 @@ class Registry(Generic[Thing, AnEntry]):
         raise InputError(f"there is no {self.kind} {name!r}: {hint}")
 
     def register(self, thing: Any, where: str = "") -> AnEntry:
-        """Register a thing under its name, in this process. where: how the user wrote it, for messages."""
+        """Register a thing under its name in this process; ``where`` is how the user wrote it, for messages."""
         self._check(thing, where or f"register_{self.kind}")
-        name, reference, there = thing.name, self._reference(thing), self.registered.get(thing.name)
+        name, reference, existing = thing.name, self._reference(thing), self.registered.get(thing.name)
         taken = ""
         if name in self.own or name in self._reserved:
             taken = "graphfcl itself uses that name"
-        elif there is not None and self._reference(there.thing) != reference:
-            taken = f"{self._reference(there.thing)} has that name already"
+        elif existing is not None and self._reference(existing.thing) != reference:
+            taken = f"{self._reference(existing.thing)} has that name already"
         if taken:
             raise InputError(f"{reference} is called {name!r}, but {taken}: give it another `name`.")
         self.registered[name] = self._entry(name, thing, source_of(thing) if isinstance(thing, type) else "")
         return self.registered[name]
 
     def import_class(self, reference: str, where: str, base: type) -> AnEntry:
-        """The ``module:Class`` that a user named; the current folder is on the path then."""
+        """Import and register the ``module:Class`` that a user named; the current folder is searched too."""
         kind = import_class(reference, where, base)
         self._check(kind, where)
         if self.is_own(kind):
@@ -154,20 +163,20 @@ class Registry(Generic[Thing, AnEntry]):
         return self.written[reference]
 
     def is_own(self, thing: Any) -> bool:
-        """Whether a thing is this package's own of its name."""
+        """Tell whether a thing is the one that this package defines under its name."""
         own = self.own.get(thing.name)
         return own is not None and own.kept in (thing, self._reference(thing))
 
     def outside(self) -> tuple[AnEntry, ...]:
-        """What was registered in this process, except plug-ins, which every process finds by itself."""
+        """Return entries registered in this process, except plug-ins, which each process finds itself."""
         return tuple(entry for entry in self.registered.values() if entry.name not in self._of_plug_ins)
 
     def names(self) -> list[str]:
-        """All names; nothing is imported."""
+        """Return all names, without importing anything."""
         return [*self.own, *self.registered, *(point.name for point in self.plug_ins())]
 
     def all(self) -> list[AnEntry]:
-        """All entries, plug-ins included; a broken plug-in leaves a warning."""
+        """Return all entries, including plug-ins. A broken plug-in causes a warning."""
         for point in () if self._scanned else self.plug_ins():
             try:
                 self._loaded(point)
@@ -177,11 +186,11 @@ class Registry(Generic[Thing, AnEntry]):
         return [*self.own.values(), *self.registered.values()]
 
     def plug_ins(self) -> list[EntryPoint]:
-        """Installed plug-ins, by name; a name of this package's own is not theirs to take."""
+        """Return installed plug-ins, sorted by name."""
         return sorted(entry_points(group=self.group), key=lambda point: (point.name, point.value))
 
     def plug_in_rows(self) -> list[tuple[str, str, str]]:
-        """Name, what and reference of every installed plug-in; of a broken one, why it is broken."""
+        """Return name, title and reference of each installed plug-in; for a broken one, the error."""
         rows = []
         for point in self.plug_ins():
             try:
@@ -205,9 +214,12 @@ class Registry(Generic[Thing, AnEntry]):
 
 
 def import_class(reference: str, where: str, base: type) -> Any:
-    """What ``module:Class`` names; the current folder is on the path then.
+    """Import ``module:Class``; the current folder is added to the search path.
 
-    where: how the user wrote it, for messages. base: what the class should derive from, for a hint.
+    Args:
+        reference: ``module:Class``.
+        where: How the user wrote it, for messages.
+        base: Class from which it should derive, for a hint.
     """
     module_name, _, class_name = reference.partition(":")
     if not module_name or not class_name:
@@ -219,7 +231,7 @@ def import_class(reference: str, where: str, base: type) -> Any:
         sys.path.insert(0, os.getcwd())
     try:
         module = importlib.import_module(module_name)
-    except (Exception, SystemExit) as error:  # a foreign module may raise anything when it is imported
+    except (Exception, SystemExit) as error:  # a user's module may raise anything when it is imported
         missing = isinstance(error, ModuleNotFoundError) and error.name == module_name.split(".")[0]
         fix = "run from the folder that holds it, or install it" if missing else "fix it, or what it needs"
         raise InputError(f"{where}: {module_name} cannot be imported ({in_one_line(error)}): {fix}.") from error
@@ -238,10 +250,10 @@ def _derives_from(kind: Any, base: type) -> bool:
 
 
 def check_class(kind: Any, where: str, base: type) -> None:
-    """Refuse what does not derive from a base class, lacks something that it requires, or has no usable name."""
+    """Raise an InputError if a class does not derive from ``base``, lacks required methods or has an invalid name."""
     if not _derives_from(kind, base):
         raise InputError(
-            f"{where}: it is no class that derives from graphfcl.{base.__name__}: let it derive from that."
+            f"{where}: it is not a class that derives from graphfcl.{base.__name__}: let it derive from that."
         )
     name = reference_of(kind)
     if inspect.isabstract(kind):
@@ -251,13 +263,13 @@ def check_class(kind: Any, where: str, base: type) -> None:
 
 
 def check_name(name: Any, where: str, what: str) -> None:
-    """Refuse a name that could not stand in a file, a table or a command."""
+    """Raise an InputError for a name that cannot be used in files, tables and commands."""
     if not isinstance(name, str) or not NAME.fullmatch(name):
         raise InputError(f"{where}: the name of {what} is {name!r}: use letters, digits and - . _ +.")
 
 
 def source_of(kind: type) -> str:
-    """``module:Class`` and the hash of the code, by which results of classes from outside are kept apart."""
+    """Return ``module:Class`` and the hash of its code, which distinguish results of classes from outside."""
     if kind not in _hashes:
         _hashes[kind] = source_hash(kind)
     return f"{reference_of(kind)}@{_hashes[kind][:16]}"

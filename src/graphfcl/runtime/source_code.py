@@ -1,4 +1,4 @@
-"""Hashes of the code behind a class and of the package, which tell results of edited code from earlier ones."""
+"""Hashes of the source code of a class and of this package, which distinguish results of different code."""
 
 import ast
 import hashlib
@@ -14,23 +14,23 @@ from typing import Any
 
 from graphfcl.errors import InputError
 
-OWN = "graphfcl"  # its version is noted elsewhere
+OWN = "graphfcl"  # not hashed with a class, because results store its version
 COMMIT_VARIABLE = "GRAPHFCL_COMMIT"
-NO_PART_OF_RUNS = ("cli", "production", "report", "service")  # folders of the package that no run imports
+NO_PART_OF_RUNS = ("cli", "production", "report", "service")  # subpackages on which results of runs do not depend
 
 
 def reference_of(kind: Any) -> str:
-    """``module:Name`` of a class or function, as a command line names it; of another object, that of its class."""
+    """Return ``module:Name`` of a class or function, or of the class of another object."""
     kind = kind if hasattr(kind, "__qualname__") else type(kind)
-    module = "__main__" if kind.__module__ == "__mp_main__" else kind.__module__  # a worker calls the script so
+    module = "__main__" if kind.__module__ == "__mp_main__" else kind.__module__  # the script's name in a worker
     return f"{module}:{kind.__qualname__}"
 
 
 def source_hash(kind: type) -> str:
-    """SHA-256 of the files behind a class: those of it and its bases, and what these import from beside them.
+    """Return the SHA-256 of the files of a class, its bases, and the modules beside them that they import.
 
-    Packages that are installed are not read, but for the one that holds the class: theirs are versions, not edits.
-    What a class reads from data files, or imports by a name that it computes, is not seen.
+    Installed packages are skipped, except the package of the class: they change by version, not by edits. Data files
+    and modules imported by a computed name are not included.
     """
     own = kind.__module__.split(".")[0]
     digest, read = hashlib.sha256(), 0
@@ -55,18 +55,18 @@ def source_hash(kind: type) -> str:
 
 @cache
 def package_digest() -> str:
-    """SHA-256 of all Python files of this package: two processes with the same one run the same code."""
+    """Return the SHA-256 of all Python files of this package, by which processes check that they run the same code."""
     return _digest(())
 
 
 @cache
 def run_digest() -> str:
-    """SHA-256 of the Python files of this package that results depend on: an edit of the report does not change it."""
+    """Return the SHA-256 of the Python files of this package on which results of runs depend."""
     return _digest(NO_PART_OF_RUNS)
 
 
 def _digest(without: tuple[str, ...]) -> str:
-    """Of all Python files but those below the named folders of the package."""
+    """Hash all Python files of the package except these subpackages."""
     root, digest = Path(__file__).parents[1], hashlib.sha256()
     for path in sorted(root.rglob("*.py")):
         name = path.relative_to(root)
@@ -78,9 +78,9 @@ def _digest(without: tuple[str, ...]) -> str:
 
 @cache
 def package_commit() -> str | None:
-    """The commit of the Git checkout that this package is run from, ``+changes`` if its files were edited since.
+    """Return the Git commit of this package, with ``+changes`` if its files were edited since.
 
-    Of a copy without a repository it is what the variable ``GRAPHFCL_COMMIT`` says; None if nothing does.
+    Without a repository, return the environment variable ``GRAPHFCL_COMMIT``, or None if it is not set.
     """
     root = Path(__file__).parents[1]
 
@@ -89,7 +89,7 @@ def package_commit() -> str | None:
         return found.stdout.strip()
 
     with suppress(OSError, subprocess.SubprocessError):
-        git("ls-files", "--error-unmatch", "version.py")  # a package that is installed below another checkout is not
+        git("ls-files", "--error-unmatch", "version.py")  # fails if the package is installed inside another checkout
         return git("rev-parse", "--short=10", "HEAD") + "+changes" * bool(git("status", "--porcelain", "--", "."))
     return os.environ.get(COMMIT_VARIABLE) or None
 
@@ -99,7 +99,7 @@ def _is_installed(file: Path) -> bool:
 
 
 def _full_name(module: str) -> str:
-    """A script that was started as ``python -m package.script`` is called ``__main__``; this is its whole name."""
+    """Return the full name of a module, also if it was started as ``python -m package.script``."""
     if module not in ("__main__", "__mp_main__"):
         return module
     spec = getattr(sys.modules.get(module), "__spec__", None)
@@ -107,18 +107,18 @@ def _full_name(module: str) -> str:
 
 
 def _text_of(kind: type) -> str:
-    """The source of a class that was typed, as in a notebook."""
+    """Return the source of a class without a file, as in a notebook."""
     try:
         return inspect.getsource(kind)
     except (OSError, TypeError) as error:
         raise InputError(
-            f"the source of {reference_of(kind)} cannot be read, so results of edited code could not be told from "
-            "others: define it in a file."
+            f"the source of {reference_of(kind)} cannot be read, so results of edited code could not be distinguished: "
+            "define it in a file."
         ) from error
 
 
 def _files(module: str, file: Path) -> list[tuple[str, bytes]]:
-    """Name and content of a module's file and of all files beside it that it imports, directly or not."""
+    """Return name and content of a module's file and of all files beside it that it imports, also indirectly."""
     depth = module.count(".") + (file.name == "__init__.py")
     root = file.resolve().parents[depth]
     top = module.split(".")[0] if root.name in ("site-packages", "dist-packages") else None
@@ -138,7 +138,7 @@ def _is_below(path: Path, folder: Path) -> bool:
 
 
 def _imported(path: Path, content: bytes, root: Path) -> Iterator[Path]:
-    """Files under ``root`` that a file imports; nothing is run."""
+    """Yield the files under ``root`` that a file imports, without running it."""
     try:
         tree = ast.parse(content)
     except SyntaxError:
@@ -153,7 +153,7 @@ def _imported(path: Path, content: bytes, root: Path) -> Iterator[Path]:
             module = (*start, *(node.module.split(".") if node.module else ()))
             names = [module, *((*module, alias.name) for alias in node.names)]
         for name in names:
-            for length in range(1, len(name) + 1):  # packages on the way are run too
+            for length in range(1, len(name) + 1):  # parent packages are imported too
                 below = root.joinpath(*name[:length])
                 for file in (below / "__init__.py", below.with_suffix(".py") if below.name else below):
                     if file.is_file():

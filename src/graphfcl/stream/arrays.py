@@ -1,7 +1,7 @@
-"""Streams as arrays for other code: one ``.npz`` file with the graph, its labels, and the part of every node.
+"""Write streams as arrays for other code: one ``.npz`` file with the graph, its labels, and the role of each node.
 
-The names of the graph's arrays are those of the ``.npz`` files that much graph code reads (``adj_*``, ``attr_*``,
-``labels``). Rows of all arrays are those of the graph after the last session; an array of nodes holds their rows.
+The graph's arrays have the names of the widespread sparse graph layout (``adj_*``, ``attr_*``, ``labels``). All arrays
+refer to the graph after the last session, and nodes are given by their rows in it.
 """
 
 import json
@@ -15,31 +15,32 @@ from graphfcl.stream.saved import stream_hash
 from graphfcl.stream.split import Role
 from graphfcl.stream.stream import Stream
 
-PARTS = {  # name of the array → part of its nodes
+PARTS = {  # name of the array → role of its nodes
     "train": Role.TRAIN,
     "validation": Role.VALIDATION,
     "test": Role.TEST,
     "supports": Role.SUPPORT,
     "pool": Role.POOL,
 }
-KINDS = ("base", "pseudo-novel", "novel")  # of a class, by the numbers in ``class_kind``
+KINDS = ("base", "pseudo-novel", "novel")  # kinds of classes by the numbers in ``class_kind``
 
 
 def save_arrays(stream: Stream, path: str | Path) -> None:
-    """Write a stream as arrays, which need no graphfcl to be read; labels of test nodes are among them.
+    """Write a stream as arrays that can be read without graphfcl. They include labels of test nodes.
 
-    A graph on disk is loaded into memory.
+    A graph on disk is loaded into memory. The file has these arrays:
 
-    adj_data, adj_indices, adj_indptr, adj_shape: (n, n) the adjacency matrix, in CSR form.
-    attr_data, attr_indices, attr_indptr, attr_shape, or attr_matrix: (n, d) the features as learners see them after
-        the last session, in CSR form or dense.
-    labels: (n,) column of each node's class; −1 for a class without a part. class_names: (C,).
-    class_session: (C,) the session in which a class arrives, 0 for base and pseudo-novel ones.
-    class_kind: (C,) 0 base, 1 pseudo-novel, 2 novel.
-    train, validation, test, supports, pool: rows of the nodes with this part, by session, class and row.
-    node_ids: (n,) the user's ids, as texts.
-    stream: one text, JSON with the graph's name and SHA-256, the seed, the protocol with its version, and the
-        stream's hash.
+    - ``adj_data``, ``adj_indices``, ``adj_indptr``, ``adj_shape``: (n, n) adjacency matrix in CSR form.
+    - ``attr_data``, ``attr_indices``, ``attr_indptr``, ``attr_shape``, or ``attr_matrix``: (n, d) features as learners
+      see them after the last session, in CSR form or dense.
+    - ``labels``: (n,) column of each node's class; −1 for unused classes.
+    - ``class_names``: (C,) names of the classes.
+    - ``class_session``: (C,) session in which each class arrives; 0 for base and pseudo-novel classes.
+    - ``class_kind``: (C,) 0 for base, 1 for pseudo-novel, 2 for novel classes.
+    - ``train``, ``validation``, ``test``, ``supports``, ``pool``: rows of the nodes with this role, sorted by session,
+      class and row.
+    - ``node_ids``: (n,) the user's ids as texts.
+    - ``stream``: JSON text with the graph's name and SHA-256, the seed, the protocol and the stream's hash.
     """
     visible = stream.evaluation_graph(len(stream)).loaded()
     labels, split = stream.columns_of(visible.nodes), stream.split

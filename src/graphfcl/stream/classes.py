@@ -1,4 +1,4 @@
-"""Which class plays which part: base, pseudo-novel, novel, or none."""
+"""Choose which classes are base, pseudo-novel and novel classes, and suggest protocols."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -10,12 +10,12 @@ from graphfcl.graph.interfaces import AnyGraph
 from graphfcl.stream.protocol import Classes, Protocol
 
 PARTS = ("base", "pseudo_novel", "novel")
-BASE_TRAIN_NODES = 2  # an episode needs a support and a query of every base class
+BASE_TRAIN_NODES = 2  # an episode needs a support and a query of each base class
 
 
 @dataclass(frozen=True)
 class ClassRoles:
-    """Class numbers by part; ``novel`` in the order in which the classes arrive. ``left_out``: name → reason."""
+    """Class numbers by kind, novel ones in order of arrival, and names of classes that are left out with the reason."""
 
     base: tuple[int, ...]
     pseudo_novel: tuple[int, ...]
@@ -24,14 +24,17 @@ class ClassRoles:
 
 
 def node_split_sizes(size: int, protocol: Protocol) -> tuple[int, int, int]:
-    """Train, validation and test nodes of a base or pseudo-novel class; each at least 1 if ``size`` is 3 or more."""
+    """Return the numbers of training, validation and test nodes of a base or pseudo-novel class with ``size`` nodes.
+
+    Each is at least 1 if ``size`` is 3 or more.
+    """
     validation = max(1, round(size * protocol.validation_share))
     test = max(1, round(size * (1 - protocol.train_share - protocol.validation_share)))
     return size - validation - test, validation, test
 
 
 def smallest_sizes(protocol: Protocol) -> tuple[int, int, int]:
-    """The fewest nodes a base, a pseudo-novel and a novel class can have."""
+    """Return the minimum number of nodes of a base, a pseudo-novel and a novel class."""
 
     def with_train(nodes: int) -> int:
         size = 3
@@ -44,11 +47,11 @@ def smallest_sizes(protocol: Protocol) -> tuple[int, int, int]:
 
 
 def choose_classes(graph: AnyGraph, protocol: Protocol, random: np.random.Generator) -> ClassRoles:
-    """Give the classes their parts.
+    """Choose base, pseudo-novel and novel classes.
 
-    Named classes go where they are named. Of the others the largest (or a draw) are base; the rest, in an order drawn
-    by the seed, become pseudo-novel and novel. A class too small for a part is passed over; if it fits none it is left
-    out.
+    Classes that the protocol names get the role for which they are named. Of the others, the largest ones (or random
+    ones) become base classes. The rest, in random order, become pseudo-novel and then novel classes. A class that is
+    too small for a role is skipped, and left out if it is too small for all roles.
     """
     needs = dict(zip(PARTS, smallest_sizes(protocol), strict=True))
     sizes = graph.class_sizes
@@ -56,7 +59,7 @@ def choose_classes(graph: AnyGraph, protocol: Protocol, random: np.random.Genera
     taken = [number for numbers in named.values() for number in numbers]
     if len(set(taken)) != len(taken):
         twice = next(number for number in taken if taken.count(number) > 1)
-        raise InputError(f"class {graph.class_names[twice]!r} is named for two parts; name it for one.")
+        raise InputError(f"class {graph.class_names[twice]!r} is named for two roles; name it for one.")
     free = [number for number in range(len(sizes)) if number not in set(taken)]
     by_size = sorted(free, key=lambda number: (-sizes[number], number))
     order = by_size if protocol.class_order == "size" else random.permutation(np.array(free, dtype=np.int64)).tolist()
@@ -143,7 +146,7 @@ def _check_sessions(graph: AnyGraph, protocol: Protocol, novel: int, needs: dict
 
 
 def suggest_protocol(graph: AnyGraph, *, shot: int = 5) -> Protocol:
-    """For a graph without defaults: about 30/25/45 % of the usable classes, N for about ten sessions."""
+    """Suggest a protocol: about 30/25/45 % of the usable classes, and N for about ten sessions."""
     usable = int((graph.class_sizes >= shot + 1).sum())
     if usable < 2:
         raise InputError(
@@ -153,19 +156,19 @@ def suggest_protocol(graph: AnyGraph, *, shot: int = 5) -> Protocol:
     pseudo_novel = min(round(usable * 0.25), usable - base - 1)
     way = _way_for_ten_sessions(usable - base - pseudo_novel)
     protocol = Protocol(base=base, pseudo_novel=pseudo_novel, way=way, shot=shot)
-    # A class may do as a novel but not as a pseudo-novel class; then there are fewer of those.
+    # Some classes may be large enough for novel but not for pseudo-novel classes; then reduce the latter.
     fit = int((graph.class_sizes >= smallest_sizes(protocol)[1]).sum())
     return replace(protocol, base=min(base, max(1, fit)), pseudo_novel=max(0, min(pseudo_novel, fit - base)))
 
 
 def adapt_protocol(graph: AnyGraph, default: Protocol | None, changes: dict[str, Any]) -> Protocol:
-    """The default of a dataset (or a suggestion) with the user's changes; None means not changed."""
+    """Apply the user's changes to the default protocol of a dataset, or to a suggestion. None changes nothing."""
     changed = {key: value for key, value in changes.items() if value is not None}
     if default is not None:
         return replace(default, **changed)
     changed = {"shot": 5, **changed}
     most = changed.get("split_shot", changed["shot"])
-    # A named class that is too small is said by its name, not by a suggestion that fails first.
+    # Check named classes first, so that the error names a class that is too small.
     for part in PARTS:
         if isinstance(changed.get(part), tuple):
             named = Protocol(**{"base": 1, "pseudo_novel": 0, "shot": most, part: changed[part]})

@@ -1,4 +1,4 @@
-"""The rules of a stream: how classes and nodes are split, what is visible when, what is evaluated."""
+"""The protocol of a stream: how classes and nodes are split, what learners see, and what is evaluated."""
 
 import hashlib
 import json
@@ -11,36 +11,53 @@ from graphfcl.graph.ids import ClassLabel, text_of
 
 ProtocolName = Literal["strict", "paper"]
 Track = Literal["transductive", "isolated", "open", "active"]
-CANDIDATE_SHARE = 0.3  # of the nodes of every class, under the track ``active``
+CANDIDATE_SHARE = 0.3  # share of each class that strategies may choose from on the track ``active``
 ClassOrder = Literal["size", "random"]
-PROTOCOL_VERSION = 3  # raised whenever results change meaning: what learners see, how they are evaluated
+PROTOCOL_VERSION = 3  # increased whenever learners see something else or are evaluated in another way
 Classes = int | tuple[ClassLabel, ...]
 
 
 @dataclass(frozen=True)
 class Protocol:
-    """Everything that two results must share to be compared, except the graph and the seed.
+    """Rules of a stream. Results are comparable only if their protocols are equal.
 
-    base, pseudo_novel, novel: how many classes play each part, or their names. ``novel=None`` takes all that are left.
-    way, shot: N new classes per session with K supports each; the last session may be smaller. Under
-        ``pool_as_supports`` a class has at least K.
-    sessions: at most so many novel sessions; None runs all that the classes allow.
-    name: ``strict``, or ``paper``, whose sessions carry query labels.
-    track: what of the graph is visible: ``transductive``, ``isolated`` or ``open``. Under ``active`` all is visible as
-        under ``open``, and the labels of a session are those of candidates that a strategy names.
-    class_order: ``size`` makes the largest classes base, ``random`` draws them.
-    min_class_size: classes with fewer nodes play no part.
-    train_share, validation_share: node split of base and pseudo-novel classes; the others are test nodes.
-    pool_share: share of a novel class, supports aside, whose labels only upper references may see.
-    queries: under ``paper``, the sampled queries per class (None: ``drawn_shot``). ``strict`` asks about all test
-        nodes.
-    standardise: dense features have mean 0 and deviation 1 over the train nodes of session 0.
-    split_shot: choose classes and test nodes as for this K (None: ``shot``). Streams that differ in ``shot`` alone
-        then share classes, test nodes and visible graphs, and their supports are nested; nodes that only a larger
-        ``shot`` makes supports are in the pool.
-    pool_as_supports: the whole pool joins the supports.
-    protocol_version: of the protocol as a whole: what learners see and how they are evaluated. Always
-        ``PROTOCOL_VERSION``; saved streams and results of other versions are refused.
+    Args:
+        base: Number of base classes, or their names. Base classes have many labels in session 0.
+        pseudo_novel: Number of pseudo-novel classes, or their names. They also have many labels in session 0, and
+            learners may practise later sessions on them.
+        novel: Number of novel classes, or their names. None takes all classes that are left.
+        way: Number N of new classes in each session. The last session may have fewer.
+        shot: Number K of supports of each new class.
+        sessions: Maximum number of novel sessions. None runs as many as the classes allow.
+        name: ``strict``, or ``paper``, whose sessions contain query labels.
+        track: What of the graph is visible. ``transductive``: the nodes of all classes seen so far. ``isolated``: while
+            learning, only the nodes of the session. ``open``: all nodes from the start. ``active``: as ``open``, and a
+            strategy chooses the nodes that get labels.
+        class_order: ``size`` takes the largest classes as base classes, ``random`` draws them.
+        min_class_size: Minimum number of nodes of a class. Smaller classes are not used.
+        train_share: Share of training nodes in base and pseudo-novel classes.
+        validation_share: Share of validation nodes in these classes. All other nodes are test nodes.
+        pool_share: Share of each novel class, without its supports, that forms the pool. Only learners that serve as
+            upper bounds may see labels of the pool.
+        queries: Number of sampled queries per class under ``paper``. None takes ``drawn_shot``. Under ``strict`` all
+            test nodes are queries.
+        standardise: Whether dense features are standardised to mean 0 and standard deviation 1 over the training nodes
+            of session 0.
+        split_shot: K for which classes and test nodes are chosen. None takes ``shot``. Streams that differ only in
+            ``shot`` then have the same classes, test nodes and visible graphs, and nested supports. Nodes that are
+            supports only for a larger ``shot`` are in the pool.
+        pool_as_supports: Whether the whole pool is added to the supports. A class then has at least K supports.
+        protocol_version: Version of the evaluation rules, always ``PROTOCOL_VERSION``. Saved streams and results of
+            other versions are refused.
+
+    Raises:
+        InputError: If a value is out of range, or two rules contradict each other.
+
+    Examples:
+        >>> from graphfcl import Protocol
+        >>> protocol = Protocol(base=20, pseudo_novel=10, way=2, shot=5)
+        >>> protocol.track, protocol.shows_all
+        ('transductive', False)
     """
 
     base: Classes
@@ -65,7 +82,7 @@ class Protocol:
     def __post_init__(self) -> None:
         refuse_other_version(self.protocol_version, "the protocol", "leave protocol_version out")
         for field in ("base", "pseudo_novel", "novel"):
-            if isinstance(getattr(self, field), tuple | list):  # the class 3 and the class "3" are one
+            if isinstance(getattr(self, field), tuple | list):  # the class 3 and the class "3" are the same
                 object.__setattr__(self, field, tuple(map(text_of, getattr(self, field))))
         for field, allowed in (("name", ProtocolName), ("track", Track), ("class_order", ClassOrder)):
             if getattr(self, field) not in get_args(allowed):
@@ -97,7 +114,7 @@ class Protocol:
             raise InputError("queries cannot be set under 'strict', which asks about all test nodes: use 'paper'.")
 
     def _check_active(self) -> None:
-        """Candidates come from the train nodes of classes of session 0, and from supports and pool of novel ones."""
+        """Check that candidates fit into training nodes (session-0 classes) and into supports and pool (novel ones)."""
         if self.name == "paper":
             raise InputError("the track 'active' has no sessions with query labels: take the protocol 'strict'.")
         if self.pool_as_supports:
@@ -116,16 +133,16 @@ class Protocol:
 
     @property
     def drawn_shot(self) -> int:
-        """The K that classes and test nodes are chosen for."""
+        """K for which classes and test nodes are chosen."""
         return self.shot if self.split_shot is None else self.split_shot
 
     @property
     def hash(self) -> str:
-        """Twelve hex digits that differ whenever any rule differs."""
+        """Twelve hexadecimal digits that identify the protocol."""
         return hashlib.sha256(json.dumps(self.as_json(), sort_keys=True).encode()).hexdigest()[:12]
 
     def as_json(self) -> dict[str, Any]:
-        """Plain values for a JSON file; ``split_shot`` and ``pool_as_supports`` only where they are set."""
+        """Return values for JSON, with ``split_shot`` and ``pool_as_supports`` only if they are set."""
         values = asdict(self)
         for rule in ("split_shot", "pool_as_supports"):
             if not values[rule]:
@@ -134,6 +151,17 @@ class Protocol:
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> "Protocol":
+        """Read a protocol from the values of :meth:`as_json`.
+
+        Args:
+            values: Values by the names of the rules.
+
+        Returns:
+            The protocol.
+
+        Raises:
+            InputError: If the values are of another protocol version, or name an unknown rule.
+        """
         refuse_other_version(values.get("protocol_version"), "the protocol", "draw the stream again from its seed")
         unknown = set(values) - {field.name for field in fields(cls)}
         if unknown:
@@ -145,8 +173,10 @@ class Protocol:
 def refuse_other_version(version: Any, what: str, remedy: str) -> None:
     """Raise an InputError unless ``version`` is the protocol version of this graphfcl.
 
-    version: None for a file that stores none. what: the thing that is of this version.
-    remedy: what to do about it.
+    Args:
+        version: Version in a file; None if the file has none.
+        what: Name of the file or object in the message.
+        remedy: What the user should do.
     """
     if type(version) is not int or version != PROTOCOL_VERSION:
         named = "an older protocol version" if version is None else f"protocol version {version}"

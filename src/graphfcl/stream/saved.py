@@ -1,6 +1,7 @@
-"""Streams as files: JSON with the user's own node ids, so that a stream is the same on every machine.
+"""Save and load streams as JSON with the user's node ids, so that a stream is the same on every machine.
 
-A file holds what is drawn. What follows from the graph and the draw, such as the weights of words, is computed again.
+A file contains the random draw. Everything that follows from the graph and the draw, such as TF-IDF weights, is
+computed again.
 """
 
 import json
@@ -21,7 +22,23 @@ VERSION = 1
 
 
 def save_stream(stream: Stream, path: str | Path) -> None:
-    """Write the stream: protocol, seed, classes, the part of every node, and the SHA-256 of the graph."""
+    """Save a stream as JSON: protocol, seed, classes, the role of each node, and the fingerprint of the graph.
+
+    Args:
+        stream: The stream.
+        path: File to write. An existing file is replaced.
+
+    Raises:
+        InputError: If the file cannot be written.
+
+    Examples:
+        >>> from graphfcl import load_dataset, load_stream, make_stream, save_stream
+        >>> graph, _ = load_dataset("synthetic:nodes=200,edges=800,classes=6,features=30")
+        >>> stream = make_stream(graph, way=1, shot=2, seed=1)
+        >>> save_stream(stream, "stream.json")
+        >>> load_stream("stream.json", graph).classes == stream.classes
+        True
+    """
     content = stream_as_json(stream)
     text = json.dumps(
         {**content, "sha256": sha256_of(canonical_json(content, ascii_only=False))}, ensure_ascii=False, indent=1
@@ -63,16 +80,19 @@ def stream_as_json(stream: Stream) -> dict[str, Any]:
 
 
 def stream_hash(stream: Stream) -> str:
-    """SHA-256 of all that is drawn (classes, part and number of every node) and of the protocol.
+    """Return the SHA-256 of the draw (classes, role and number of each node) and of the protocol.
 
-    Streams with the same hash are the same stream, on whichever machine.
+    Streams with the same hash are equal, on every machine.
     """
     content = stream_as_json(stream)
     return _hash(stream, content, ("protocol_version", "name", "track", "way", "shot"))
 
 
 def session_zero_hash(stream: Stream) -> str:
-    """SHA-256 of all that a learner sees in session 0 but K, which streams with other novel sessions may share."""
+    """Return the SHA-256 of everything that a learner sees in session 0 except K.
+
+    Streams with different novel sessions may have the same hash.
+    """
     content = stream_as_json(stream)
     first = {
         "classes": [each for each in content["classes"] if each["session"] == 0],
@@ -82,7 +102,10 @@ def session_zero_hash(stream: Stream) -> str:
 
 
 def _hash(stream: Stream, content: dict[str, Any], rules: tuple[str, ...]) -> str:
-    """rules: those that are not seen in the draw itself. One that comes later joins where it is not at its default."""
+    """Hash the draw and the named ``rules``, which do not show in the draw.
+
+    Rules that were added later are hashed only if they are not at their default, so that older hashes stay valid.
+    """
     drawn = {key: content[key] for key in ("seed", "classes", "pseudo_novel_tasks", "queries")}
     drawn["graph"] = stream.graph.sha256
     drawn["protocol"] = {name: content["protocol"][name] for name in rules}
@@ -94,12 +117,30 @@ def _hash(stream: Stream, content: dict[str, Any], rules: tuple[str, ...]) -> st
 
 
 def load_stream(path: str | Path, graph: AnyGraph) -> Stream:
-    """Read a stream back; one that is damaged, of another graph or of another protocol version is refused."""
+    """Load a stream that :func:`save_stream` saved.
+
+    Args:
+        path: File with the stream.
+        graph: Graph that the stream was made of.
+
+    Returns:
+        The stream.
+
+    Raises:
+        InputError: If the file is damaged, or belongs to another graph or another protocol version.
+
+    Examples:
+        >>> from graphfcl import load_dataset, load_stream, make_stream, save_stream
+        >>> graph, _ = load_dataset("synthetic:nodes=200,edges=800,classes=6,features=30")
+        >>> save_stream(make_stream(graph, way=1, shot=2), "stream.json")
+        >>> load_stream("stream.json", graph)
+        Stream('synthetic', seed 0, strict/transductive, 2 base + 2 pseudo-novel classes, 2 sessions of 1-way 2-shot)
+    """
     content = _read_checked(path)
     try:
         _refuse_other_graph(path, content["graph"], graph)
         if type(content["seed"]) is not int:
-            raise _Unfit("its seed is no whole number")
+            raise _Unfit("its seed is not a whole number")
         protocol = Protocol.from_json(content["protocol"])
         split = _split_of(content, graph)
         return Stream(graph, protocol, content["seed"], split, fit_view(graph, protocol, split))
@@ -107,7 +148,7 @@ def load_stream(path: str | Path, graph: AnyGraph) -> Stream:
         if isinstance(error, InputError):
             raise
         reason = str(error) if isinstance(error, _Unfit) else in_one_line(error)
-        raise InputError(f"{path} is no whole stream ({reason}): make it again from its seed.") from error
+        raise InputError(f"{path} is not a complete stream ({reason}): make it again from its seed.") from error
 
 
 def _refuse_other_graph(path: str | Path, made_for: dict[str, Any], graph: AnyGraph) -> None:
@@ -120,7 +161,7 @@ def _refuse_other_graph(path: str | Path, made_for: dict[str, Any], graph: AnyGr
 
 
 class _Unfit(ValueError):
-    """What a file says does not fit together; the message says what."""
+    """The content of a file is inconsistent; the message says how."""
 
 
 def _split_of(content: dict[str, Any], graph: AnyGraph) -> Split:
@@ -165,7 +206,7 @@ def _read_checked(path: str | Path) -> dict[str, Any]:
     checksum = content.pop("sha256", None)
     try:
         actual = sha256_of(canonical_json(content, ascii_only=False))
-    except UnicodeEncodeError:  # half of a surrogate pair, which no writer leaves
+    except UnicodeEncodeError:  # half of a surrogate pair, which save_stream never writes
         actual = None
     if actual is None or checksum != actual:
         raise InputError(f"{path} was changed or damaged (its checksum does not fit): make it again from its seed.")

@@ -1,6 +1,6 @@
-"""What a learner is handed. None of these types has a place for a query label, except :class:`PaperSession`.
+"""Sessions: the labelled nodes and the visible graph that a learner receives.
 
-All arrays in them are read-only.
+All arrays are read-only. Only :class:`PaperSession` has fields for query labels.
 """
 
 from dataclasses import dataclass, field, fields
@@ -21,12 +21,28 @@ def _no_numbers() -> np.ndarray:
 class BaseSession:
     """Session 0: the classes with many labels.
 
-    Labels are columns: positions in ``classes``, which holds ``base_classes`` and then ``pseudo_novel_classes``.
+    Labels are columns, that is positions in ``classes``: first ``base_classes``, then ``pseudo_novel_classes``.
 
-    train, validation: node numbers; ``train_labels``, ``validation_labels``: their columns.
-    pseudo_novel_tasks: the pseudo-novel columns in tasks of N.
-    way, shot: the N and K of the sessions to come, which pseudo-incremental training imitates. Under the rule
-        ``pool_as_supports`` their classes have K supports or more.
+    Args:
+        base_classes: Names of the base classes.
+        pseudo_novel_classes: Names of the pseudo-novel classes, on which learners may practise later sessions.
+        train: Node numbers of the training nodes.
+        train_labels: Columns of the training nodes.
+        validation: Node numbers of the validation nodes.
+        validation_labels: Columns of the validation nodes.
+        pseudo_novel_tasks: Pseudo-novel columns, divided into tasks of N classes.
+        visible_graph: Graph that the learner sees.
+        way: Number N of new classes in each later session.
+        shot: Number K of supports of each new class; at least K if the protocol sets ``pool_as_supports``.
+        track: What of the graph is visible; see :class:`Protocol`.
+        protocol: ``strict`` or ``paper``.
+
+    Examples:
+        >>> from graphfcl import load_dataset, make_stream
+        >>> graph, _ = load_dataset("synthetic:nodes=200,edges=800,classes=6,features=30")
+        >>> base = make_stream(graph, base=2, pseudo_novel=1, way=1, shot=2).base
+        >>> base.classes, base.train.size
+        (('class-00', 'class-01', 'class-04'), 77)
     """
 
     base_classes: tuple[str, ...]
@@ -58,12 +74,24 @@ class BaseSession:
 class Session:
     """Session t ≥ 1: new classes with K supports each.
 
-    new_classes: names, whose columns follow those of all classes before.
-    supports: node numbers; ``support_labels``: their columns.
-    visible_graph: what exists now. Under the track ``isolated`` it holds the nodes of this session alone; questions
-        are asked on the graph of all classes seen, with the edges between sessions.
-    earlier, earlier_labels: nodes and columns of all labels that known classes among ``support_labels`` had before, as
-        a model in production keeps them. Streams leave them empty: there a learner remembers what it needs.
+    Args:
+        number: Number t of the session.
+        new_classes: Names of the new classes. Their columns follow the columns of all earlier classes.
+        supports: Node numbers of the labelled nodes.
+        support_labels: Columns of the labelled nodes.
+        visible_graph: Graph that the learner sees. On the track ``isolated`` it has only the nodes of this session;
+            predictions are made on the graph of all classes seen, with the edges between sessions.
+        track: What of the graph is visible; see :class:`Protocol`.
+        earlier: Node numbers of all earlier labels of known classes among ``support_labels``. Production models pass
+            them. In streams they are empty: a learner there stores what it needs.
+        earlier_labels: Columns of these nodes.
+
+    Examples:
+        >>> from graphfcl import load_dataset, make_stream
+        >>> graph, _ = load_dataset("synthetic:nodes=200,edges=800,classes=6,features=30")
+        >>> session = make_stream(graph, base=2, pseudo_novel=1, way=1, shot=2).session(1)
+        >>> session.new_classes, session.support_labels.tolist()
+        (('class-02',), [3, 3])
     """
 
     number: int
@@ -81,9 +109,29 @@ class Session:
 
 @dataclass(frozen=True, eq=False)
 class PaperSession(Session):
-    """A session of the protocol ``paper``, which carries sampled queries *with their labels*, as Algorithm 2 prints.
+    """Session of the protocol ``paper``, with sampled queries and their labels, as in Algorithm 2 of the paper.
 
-    Results learned from one are marked "trained on query labels" wherever they are shown.
+    Results of learners that use it are marked "trained on query labels".
+
+    Args:
+        number: As in :class:`Session`.
+        new_classes: As in :class:`Session`.
+        supports: As in :class:`Session`.
+        support_labels: As in :class:`Session`.
+        visible_graph: As in :class:`Session`.
+        track: As in :class:`Session`.
+        earlier: As in :class:`Session`.
+        earlier_labels: As in :class:`Session`.
+        queries: Node numbers of the sampled queries.
+        query_labels: Columns of the queries.
+
+    Examples:
+        >>> from graphfcl import load_dataset, make_stream
+        >>> graph, _ = load_dataset("synthetic:nodes=200,edges=800,classes=6,features=30")
+        >>> stream = make_stream(graph, base=2, pseudo_novel=1, way=1, shot=2, name="paper")
+        >>> session = stream.session(1, with_query_labels=True)
+        >>> session.queries.size, session.query_labels.size
+        (8, 8)
     """
 
     queries: np.ndarray
@@ -92,9 +140,28 @@ class PaperSession(Session):
 
 @dataclass(frozen=True, eq=False)
 class PooledSession(Session):
-    """A session with the labels of the pool: nodes of the new classes that are neither supports nor queries.
+    """Session with labels of the pool: nodes of the new classes that are neither supports nor queries.
 
-    Only learners that declare it receive one. Their results are marked "uses pool labels" wherever they are shown.
+    Only learners that declare it receive such sessions. Their results are marked "uses pool labels".
+
+    Args:
+        number: As in :class:`Session`.
+        new_classes: As in :class:`Session`.
+        supports: As in :class:`Session`.
+        support_labels: As in :class:`Session`.
+        visible_graph: As in :class:`Session`.
+        track: As in :class:`Session`.
+        earlier: As in :class:`Session`.
+        earlier_labels: As in :class:`Session`.
+        pool: Node numbers of the pool.
+        pool_labels: Columns of the pool.
+
+    Examples:
+        >>> from graphfcl import load_dataset, make_stream
+        >>> graph, _ = load_dataset("synthetic:nodes=200,edges=800,classes=6,features=30")
+        >>> stream = make_stream(graph, base=2, pseudo_novel=1, way=1, shot=2)
+        >>> stream.session(1, with_pool_labels=True).pool.size
+        9
     """
 
     pool: np.ndarray

@@ -1,4 +1,4 @@
-"""Which node plays which part, drawn once for a graph, a protocol and a seed."""
+"""Draw the role of each node, once for a graph, a protocol and a seed."""
 
 import hashlib
 from collections.abc import Iterator
@@ -13,13 +13,14 @@ from graphfcl.runtime.arrays import read_only
 from graphfcl.stream.classes import BASE_TRAIN_NODES, ClassRoles, choose_classes, node_split_sizes
 from graphfcl.stream.protocol import CANDIDATE_SHARE, Protocol
 
-NEVER = np.iinfo(np.int32).max  # the session of a node whose class plays no part
+NEVER = np.iinfo(np.int32).max  # session of nodes whose class is not used
 
 
 class Role(IntEnum):
-    """The part of a node: base and pseudo-novel classes have the first three, novel ones TEST, SUPPORT and POOL.
+    """Role of a node.
 
-    Under the track ``active`` a share of every class are candidates, which would otherwise be TRAIN, SUPPORT or POOL.
+    Nodes of base and pseudo-novel classes are TRAIN, VALIDATION or TEST; nodes of novel classes are TEST, SUPPORT or
+    POOL. On the track ``active`` a share of each class is CANDIDATE instead of TRAIN, SUPPORT or POOL.
     """
 
     NONE = 0
@@ -32,7 +33,7 @@ class Role(IntEnum):
 
 
 class _Draw(IntEnum):
-    """Each purpose draws from a generator of its own, so that one draw never shifts another."""
+    """Purposes of random draws. Each has its own generator, so that one draw does not change another."""
 
     CLASSES = 0
     NODES = 1
@@ -46,17 +47,20 @@ class _Draw(IntEnum):
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """The whole draw.
+    """Roles of all classes and nodes.
 
-    A class is known to learners by its column: base classes first, then pseudo-novel ones, both in the order of their
-    numbers in the graph, then the novel ones as they arrive. Columns are never reused or moved.
+    Learners know a class by its column. Base classes come first, then pseudo-novel classes, both ordered by their
+    numbers in the graph, then novel classes in order of arrival. The column of a class never changes.
 
-    classes: class number in the graph of each column.
-    session_of_column: (columns,) the session in which a class arrives; 0 for base and pseudo-novel classes.
-    pseudo_novel_tasks: the pseudo-novel classes, partitioned into tasks of N.
-    roles: (nodes,) int8 of :class:`Role`.
-    queries: under ``paper`` the sampled query nodes of sessions 0..T, else empty.
-    left_out: names of classes too small for any part, and why.
+    Args:
+        classes: Class number in the graph of each column.
+        base_count: Number of base classes.
+        pseudo_novel_count: Number of pseudo-novel classes.
+        session_of_column: (columns,) Session in which each class arrives; 0 for base and pseudo-novel classes.
+        pseudo_novel_tasks: Columns of the pseudo-novel classes, divided into tasks of N.
+        roles: (nodes,) int8 values of :class:`Role`.
+        queries: Sampled query nodes of sessions 0 to T under ``paper``, else empty.
+        left_out: Names of classes that are too small for any role, with the reason.
     """
 
     classes: tuple[int, ...]
@@ -86,13 +90,13 @@ class Split:
         return range(self.base_count, self.base_count + self.pseudo_novel_count)
 
     def columns_of_nodes(self, graph: AnyGraph) -> np.ndarray:
-        """(nodes,) int64 column of each node's class; -1 if its class plays no part or is unknown."""
+        """Return (nodes,) int64 columns of the nodes' classes; -1 if a class is not used or unknown."""
         column_of_class = np.full(len(graph.class_names) + 1, -1, dtype=np.int64)
         column_of_class[list(self.classes)] = np.arange(len(self.classes))
-        return column_of_class[graph.labels]  # an unknown label, -1, reads the last place
+        return column_of_class[graph.labels]  # an unknown label, -1, reads the last item, which is -1
 
     def sessions_of_nodes(self, graph: AnyGraph) -> np.ndarray:
-        """(nodes,) int32 session in which each node's class arrives, or NEVER."""
+        """Return (nodes,) int32 sessions in which the nodes' classes arrive, or NEVER."""
         sessions = np.append(self.session_of_column, NEVER).astype(np.int32)
         return sessions[self.columns_of_nodes(graph)]
 
@@ -121,33 +125,32 @@ def draw_split(graph: AnyGraph, protocol: Protocol, seed: int) -> Split:
 
 
 def draw_numbers(graph: AnyGraph, seed: int) -> np.ndarray:
-    """(n,) the node of the graph behind each number that learners know nodes by: a permutation.
+    """Draw (n,) the node of the graph for each node number that learners see, a random permutation.
 
-    The order of nodes in a file often follows their classes. The graph's fingerprint is part of the seed, so that a
-    learner, which has the seed but not the graph, cannot repeat the draw.
+    The order of nodes in a file often follows their classes, so learners must not see it. The fingerprint of the graph
+    is part of the seed, so that a learner, which does not have the graph, cannot repeat the draw.
     """
     return _secret_generator(graph, seed, _Draw.NUMBERS).permutation(graph.node_count)
 
 
 def draw_evaluation_order(graph: AnyGraph, seed: int, session: int, nodes: np.ndarray) -> np.ndarray:
-    """Node numbers in the random order in which a learner is asked about them after a session."""
+    """Shuffle query nodes into the order in which a learner predicts them after a session."""
     return _secret_generator(graph, seed, _Draw.EVALUATION_ORDER, session).permutation(nodes)
 
 
 def strategy_generator(graph: AnyGraph, seed: int, session: int) -> np.random.Generator:
-    """The random generator of a strategy in a session of the track ``active``; no other code draws from it.
+    """Return the random generator of a strategy in a session of the track ``active``.
 
-    A strategy can read what its generator was seeded with, and that must not be what node numbers are drawn by: it is a
-    digest.
+    Its seed is a digest: a strategy can read the seed of its generator, and must not learn the seed of node numbers.
     """
     source = f"{graph.sha256} {seed} {int(_Draw.STRATEGY)} {session}"
     return np.random.default_rng(int(hashlib.sha256(source.encode()).hexdigest(), 16))
 
 
 def _secret_generator(graph: AnyGraph, seed: int, purpose: _Draw, *further: int) -> np.random.Generator:
-    """A generator for draws over nodes, which no learner can repeat: it is not given the graph's fingerprint.
+    """Return a generator for draws over nodes, seeded with the fingerprint of the graph, which learners do not have.
 
-    A learner that repeats the draw of roles finds where the test nodes of a class lie among its labelled ones.
+    A learner that could repeat the draw of roles would find the test nodes of a class.
     """
     return _generator(seed, purpose, *further, int(graph.sha256[:16], 16))
 
@@ -157,7 +160,7 @@ def _generator(seed: int, purpose: _Draw, *further: int) -> np.random.Generator:
 
 
 def _members(graph: AnyGraph, chosen: ClassRoles) -> Iterator[tuple[int, np.ndarray]]:
-    """The number of each class that plays a part, and its nodes."""
+    """Yield the number of each class that is used, and its nodes."""
     by_class = np.argsort(graph.labels, kind="stable")
     ends = np.searchsorted(graph.labels[by_class], np.arange(len(graph.class_names) + 1))
     for number in (*chosen.base, *chosen.pseudo_novel, *chosen.novel):
@@ -184,14 +187,14 @@ def _draw_roles(graph: AnyGraph, protocol: Protocol, chosen: ClassRoles, seed: i
 
 
 def _draw_candidates(roles: np.ndarray, graph: AnyGraph, protocol: Protocol, chosen: ClassRoles, seed: int) -> None:
-    """Make 30 % of the nodes of every class candidates, in place; test nodes stay what they are.
+    """Make 30 % of the nodes of each class candidates, in place. Test nodes stay test nodes.
 
-    The share is the same in every class, so that of all nodes a candidate is as often of a novel class as any other.
-    Of nodes without a label it is not. With the usual shares a class of session 0 has 50 % of its nodes labelled (30 %
-    train, 20 % validation), so that 60 % of the others are candidates, the rest test nodes. Of a novel class, where no
-    node is labelled, 30 % are.
+    The share is the same in each class, so a candidate is as likely to belong to a novel class as any other node. This
+    does not hold among unlabelled nodes. With the default shares, 50 % of a session-0 class stay labelled (30 % train,
+    20 % validation), and 60 % of its unlabelled nodes are candidates, the rest test nodes. Novel classes have no
+    labelled nodes, and 30 % of their nodes are candidates.
 
-    A class of session 0 that is so small that it would not keep the train nodes it needs gives fewer.
+    A small session-0 class has fewer candidates if it needs the nodes for training.
     """
     needed = dict.fromkeys(chosen.base, BASE_TRAIN_NODES) | dict.fromkeys(chosen.pseudo_novel, protocol.drawn_shot + 1)
     for number, members in _members(graph, chosen):
@@ -213,7 +216,7 @@ def _draw_queries(
     roles: np.ndarray,
     seed: int,
 ) -> tuple[np.ndarray, ...]:
-    """Under ``paper``: for every session m test nodes of each class seen by then (all of a class that has fewer)."""
+    """Draw queries under ``paper``: in each session, m test nodes of each class seen so far (or all, if fewer)."""
     if protocol.name != "paper":
         return ()
     wanted = protocol.queries or protocol.drawn_shot

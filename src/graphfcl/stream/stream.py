@@ -1,4 +1,4 @@
-"""A graph cut into sessions."""
+"""Streams: a graph divided into sessions of new classes."""
 
 import warnings
 from collections.abc import Iterator
@@ -26,20 +26,38 @@ from graphfcl.stream.split import Role, Split, draw_numbers, draw_split
 
 @dataclass(frozen=True, eq=False)
 class Queries:
-    """The nodes asked about after a session, and their columns. For evaluators only, never for a learner."""
+    """Query nodes after a session and their columns. Only evaluators may see them."""
 
     nodes: np.ndarray
     labels: np.ndarray
 
 
 class Stream:
-    """``base`` is session 0; ``for session in stream`` walks through the novel sessions 1..T.
+    """A graph divided into session 0 (``base``) and novel sessions 1 to T (``for session in stream``).
 
-    A learner is handed the sessions, never the stream: the stream knows the whole graph and the query labels.
+    Make streams with :func:`make_stream` or :func:`load_stream`. Learners receive sessions, never the stream, which
+    has the whole graph and the query labels.
 
-    node_of_number: (n,) the node of the graph behind each number that learners know nodes by. Sessions, visible graphs
-        and queries speak of nodes by these numbers; the split and a saved stream do not.
-    view: what a learner sees of the raw features.
+    Args:
+        graph: The whole graph.
+        protocol: The rules.
+        seed: Seed of the random draw.
+        split: Role of each class and node.
+        view: Turns raw features into the features that learners see. None keeps raw features.
+
+    Attributes:
+        node_of_number: (n,) Node of the graph for each node number. Sessions, visible graphs and queries use these
+            random numbers. The split and saved streams use nodes and ids of the graph.
+
+    Examples:
+        >>> from graphfcl import load_dataset, make_stream
+        >>> graph, _ = load_dataset("synthetic:nodes=200,edges=800,classes=6,features=30")
+        >>> stream = make_stream(graph, base=2, pseudo_novel=1, way=1, shot=2)
+        >>> for session in stream:
+        ...     print(session.number, session.new_classes, session.visible_graph)
+        1 ('class-02',) VisibleGraph(163 nodes, 607 edges)
+        2 ('class-03',) VisibleGraph(187 nodes, 722 edges)
+        3 ('class-05',) VisibleGraph(200 nodes, 800 edges)
     """
 
     def __init__(self, graph: AnyGraph, protocol: Protocol, seed: int, split: Split, view: FeatureView | None) -> None:
@@ -49,7 +67,7 @@ class Stream:
         self.split = split
         self.view = view
         self.node_of_number = draw_numbers(graph, seed)
-        # By number, like all else here.
+        # The arrays below are indexed by node number.
         self._roles = split.roles[self.node_of_number]
         self._columns = split.columns_of_nodes(graph)[self.node_of_number]
         self._sessions = split.sessions_of_nodes(graph)[self.node_of_number]
@@ -76,24 +94,28 @@ class Stream:
 
     @property
     def session_of_class(self) -> np.ndarray:
-        """(classes,) the session in which each column arrives; 0 for base and pseudo-novel classes."""
+        """(classes,) Session in which each column arrives; 0 for base and pseudo-novel classes."""
         return self.split.session_of_column
 
     def classes_seen(self, session: int) -> int:
-        """Number of classes known after a session."""
+        """Count the classes that learners know after a session.
+
+        Args:
+            session: Number of the session, from 0.
+
+        Returns:
+            The number of classes, including base and pseudo-novel ones.
+        """
         return int((self.split.session_of_column <= session).sum())
 
     @property
     def n_train(self) -> int:
-        """Number of nodes whose labels a learner is trained on: train nodes of session 0 and all supports.
-
-        Validation nodes do not count.
-        """
+        """Number of labels for training: training nodes of session 0 and all supports, without validation nodes."""
         return int((self._roles == Role.TRAIN).sum()) + self.n_supports
 
     @property
     def n_supports(self) -> int:
-        """Number of supports of all sessions; under ``active`` their budgets."""
+        """Number of supports of all sessions. On the track ``active``: the sum of the budgets."""
         if self.protocol.track == "active":
             return sum(self.budget(session) for session in range(1, len(self) + 1))
         return int((self._roles == Role.SUPPORT).sum())
@@ -104,7 +126,7 @@ class Stream:
         return int(self.queries(len(self)).nodes.size)
 
     def fresh(self) -> "Stream":
-        """The same stream with nothing computed yet, so that two walks share no visible graph."""
+        """Return the same stream without cached graphs, so that two evaluations share no visible graph."""
         return Stream(self.graph, self.protocol, self.seed, self.split, self.view)
 
     @property
@@ -128,19 +150,27 @@ class Stream:
         )
 
     def session(self, number: int, *, with_query_labels: bool = False, with_pool_labels: bool = False) -> Session:
-        """Session 1..T.
+        """Return a novel session.
 
-        with_query_labels: a :class:`PaperSession`, which only the protocol ``paper`` has.
-        with_pool_labels: a :class:`PooledSession`, for learners that declare it.
+        Args:
+            number: Number of the session, 1 to T.
+            with_query_labels: Return a :class:`PaperSession`, which only the protocol ``paper`` has.
+            with_pool_labels: Return a :class:`PooledSession`, for learners that declare it.
+
+        Returns:
+            The session.
+
+        Raises:
+            InputError: If there is no session of this number or kind, or the track is ``active``.
         """
         if with_query_labels and self.protocol.name != "paper":
             raise InputError(f"the protocol {self.protocol.name!r} has no sessions with query labels: use 'paper'.")
         if with_query_labels and with_pool_labels:
-            raise InputError("no session has both query labels and pool labels: ask for one of them.")
+            raise InputError("a session cannot have both query labels and pool labels: choose one of them.")
         if self.protocol.track == "active":
             raise InputError(
-                "sessions of the track 'active' are made of the nodes that a strategy names: use `evaluate` with a "
-                "strategy, or `active_session`."
+                "on the track 'active' a strategy chooses the nodes of each session: use `evaluate` with a strategy, "
+                "or `active_session`."
             )
         if not 1 <= number <= len(self):
             raise InputError(f"session {number} does not exist: the stream has sessions 1 to {len(self)}.")
@@ -163,51 +193,95 @@ class Stream:
         return PaperSession(**arguments, queries=queries.nodes, query_labels=queries.labels)
 
     def budget(self, session: int) -> int:
-        """How many nodes may be asked about in a session of the track ``active``: K for each class it would bring."""
+        """Return how many labels a strategy may request in a session of the track ``active``.
+
+        Args:
+            session: Number of the session, 1 to T.
+
+        Returns:
+            K for each class that arrives in this session on other tracks.
+        """
         return self.protocol.shot * int((self.session_of_class == session).sum())
 
     @property
     def candidates(self) -> np.ndarray:
-        """Numbers of the nodes that a strategy may name, ascending; none but under the track ``active``."""
+        """(m,) Node numbers that a strategy may choose from, ascending. Empty unless the track is ``active``."""
         return np.flatnonzero(self._roles == Role.CANDIDATE)
 
     def columns_of(self, nodes: np.ndarray) -> np.ndarray:
-        """The columns of nodes, by number. For evaluators only: these are the answers to what a strategy asks."""
+        """Return the true columns of nodes. Only evaluators may call it, to answer a strategy.
+
+        Args:
+            nodes: (m,) Node numbers.
+
+        Returns:
+            (m,) int64 Columns; -1 for nodes of unused or unknown classes.
+        """
         return self._columns[nodes]
 
     def active_session(
         self, number: int, new_classes: tuple[str, ...], nodes: np.ndarray, columns: np.ndarray
     ) -> Session:
-        """Session 1..T of the track ``active``, from answers.
+        """Make a session of the track ``active`` from the labels that a strategy requested.
 
-        new_classes: found for the first time, in the order of their columns. nodes: numbers. columns: as the learner
-        counts classes, in the order in which they were found.
+        Args:
+            number: Number of the session, 1 to T.
+            new_classes: Names of classes that these labels show for the first time, in the order of their columns.
+            nodes: (m,) Node numbers.
+            columns: (m,) Columns as the learner numbers classes, in the order in which they were first seen.
+
+        Returns:
+            The session.
         """
         return Session(number, new_classes, nodes, columns, self.visible_graph(number), self.protocol.track)
 
     def visible_graph(self, session: int) -> VisibleNodes:
-        """What a learner sees while it learns a session: under ``isolated`` its own nodes alone."""
+        """Return the graph that a learner sees while it learns a session.
+
+        Args:
+            session: Number of the session, from 0.
+
+        Returns:
+            The visible graph. On the track ``isolated`` it has only the nodes of this session.
+        """
         if self.protocol.track == "isolated":
             return self._cut(np.flatnonzero(self._sessions == session))
         return self.evaluation_graph(session)
 
     def evaluation_graph(self, session: int) -> VisibleNodes:
-        """What a learner sees when it is asked after a session: a graph with all edges among its nodes.
+        """Return the graph that a learner sees while it predicts after a session.
 
-        ``transductive`` and ``isolated``: the nodes of all classes seen. ``open`` and ``active``: every node.
+        Args:
+            session: Number of the session, from 0.
+
+        Returns:
+            The nodes of all classes seen (``transductive``, ``isolated``) or all nodes (``open``, ``active``), with all
+            edges among them.
         """
         return self._cut(self.evaluation_numbers(session))
 
     def evaluation_numbers(self, session: int) -> np.ndarray:
-        """Numbers of the nodes that are visible when a learner is asked after a session, ascending."""
+        """Return the numbers of the nodes in :meth:`evaluation_graph`.
+
+        Args:
+            session: Number of the session, from 0.
+
+        Returns:
+            (m,) Node numbers, ascending.
+        """
         if self.protocol.shows_all:
             return np.arange(self.graph.node_count)
         return np.flatnonzero(self._sessions <= session)
 
     def queries(self, session: int) -> Queries:
-        """All test nodes of the classes seen (``strict``), or the sampled ones (``paper``). For evaluators only.
+        """Return the query nodes after a session and their columns. Only evaluators may call it.
 
-        Under the track ``active`` those of all classes: a class of which no node was labelled yet counts too.
+        Args:
+            session: Number of the session, from 0.
+
+        Returns:
+            Under ``strict`` all test nodes of the classes seen, and on the track ``active`` all test nodes of all
+            classes, even if a class has no label yet. Under ``paper`` the sampled queries.
         """
         if self.protocol.name == "paper":
             nodes = np.flatnonzero(np.isin(self.node_of_number, self.split.queries[session]))
@@ -217,21 +291,37 @@ class Stream:
         return Queries(nodes=nodes, labels=self._columns[nodes])
 
     def _cut(self, numbers: np.ndarray) -> VisibleNodes:
-        """Cut the graph; the last one is kept, because a session is learned and asked about on the same graph."""
+        """Cut the graph and cache the result: learning and prediction after a session mostly use the same graph."""
         if self._last_cut is not None:
             if np.array_equal(self._last_cut.nodes, numbers):
                 return self._last_cut
-            self._last_cut = None  # make room before the next one is cut
+            self._last_cut = None  # free its memory before the next graph is cut
         self._last_cut = self.graph.visible(numbers, self.view, self.node_of_number)
         return self._last_cut
 
 
 def make_stream(graph: AnyGraph, protocol: Protocol | None = None, *, seed: int = 0, **changes: Any) -> Stream:
-    """Cut a graph into sessions.
+    """Divide a graph into sessions.
 
-    graph: may be PyG data or a networkx graph too.
-    protocol: the rules; without them a suggestion for the graph (about 30/25/45 % of the classes, ten sessions).
-    changes: rules to change, for instance ``way=1, track="open"``.
+    Args:
+        graph: The graph. PyG data and networkx graphs are converted.
+        protocol: The rules. By default they are suggested from the graph: about 30 % base, 25 % pseudo-novel and 45 %
+            novel classes in about ten sessions.
+        seed: Seed of the random draw.
+        **changes: Rules to change, for instance ``way=1, track="open"``. None leaves a rule unchanged.
+
+    Returns:
+        The stream.
+
+    Raises:
+        InputError: If a rule is wrong, the graph has too few classes of sufficient size, or the track needs a graph in
+            memory.
+
+    Examples:
+        >>> from graphfcl import load_dataset, make_stream
+        >>> graph, _ = load_dataset("synthetic:nodes=200,edges=800,classes=6,features=30")
+        >>> make_stream(graph, base=2, pseudo_novel=1, way=1, shot=2)
+        Stream('synthetic', seed 0, strict/transductive, 2 base + 1 pseudo-novel classes, 3 sessions of 1-way 2-shot)
     """
     graph = as_graph(graph, "make_stream")
     rules = adapt_protocol(graph, protocol, changes)
@@ -251,10 +341,11 @@ def make_stream(graph: AnyGraph, protocol: Protocol | None = None, *, seed: int 
 
 
 def fit_view(graph: AnyGraph, protocol: Protocol, split: Split) -> FeatureView | None:
-    """What learners see of the features, fitted on what is known at session 0; None if they see them as they are.
+    """Fit the transformation from raw features to the features that learners see, on session 0. None changes nothing.
 
-    Texts: TF-IDF. Sparse features: the columns that pass the minimum count of the graph (``column_min_nodes``) among
-    the nodes of session 0, which are all nodes if the track shows all. Dense ones: standardised by the train nodes.
+    Word counts are weighted by TF-IDF. Of other sparse features, learners see the columns that at least
+    ``column_min_nodes`` nodes of session 0 have (of all nodes, if the track shows all). Dense features are
+    standardised by the training nodes.
     """
     if not graph.sparse_features:
         train = split.roles == Role.TRAIN

@@ -31,7 +31,7 @@ def sort(
     for start in range(0, len(edges), step):
         part = slice(start, start + step)
         sorter.add(source[part].astype(np.int64), target[part].astype(np.int64), weights[part] if weighted else None)
-    return sorter, list(sorter.stretches())
+    return sorter, list(sorter.sorted_blocks())
 
 
 def reference(edges: list[Edge], weighted: bool) -> dict[tuple[int, int], float]:

@@ -195,7 +195,7 @@ def test_decimal_commas_are_read_on_request(tmp_path: Path) -> None:
     assert graph.sha256 == read_tables(tmp_path, decimal=",").sha256
     assert column(graph, "price") == [19.5, -0.25, 9.625]
     assert sorted(set(graph.adjacency.data.tolist())) == [0.5, 2]
-    assert "size (numbers, but for '1.000' in line 4" in graph.notes[0]  # a thousand, or one?
+    assert "size (numbers, except '1.000' in line 4" in graph.notes[0]  # a thousand, or one?
     assert graph.columns is not None
     assert graph.columns.decimal == "comma"
 
@@ -252,11 +252,11 @@ def test_a_sum_beyond_float32_names_the_edges(tmp_path: Path) -> None:
         lambda: read_tables(tmp_path, repeated="sum"),
         lambda: import_graph(f"{tmp_path}:repeated=sum", tmp_path / "no"),
     ):
-        with pytest.raises(InputError, match=r"edges\.csv: the weights of rows of one edge add up to 6e\+38, beyond"):
+        with pytest.raises(InputError, match=r"edges\.csv: the weights of one edge add up to 6e\+38, beyond"):
             read()
 
 
-# Ids that stand several times
+# Ids that occur several times
 
 
 @pytest.mark.parametrize("form", ["csv", "parquet"])
@@ -268,7 +268,7 @@ def test_ids_that_stand_several_times_are_counted_and_named(tmp_path: Path, form
     else:
         tables(tmp_path, {"id": ids, "label": ["a"] * len(ids)}, {"source": [1], "target": [2]})
     listed = ", ".join(f"'{node}' in {place(row)}" for node, row in ((7, 4), (1, 6), (6, 11), (5, 12), (4, 13)))
-    message = f"nodes.{form}: 7 node ids stand several times: {listed}, 2 more; a node has one id and one row."
+    message = f"nodes.{form}: 7 node ids occur several times: {listed}, 2 more; a node has one id and one row."
     for read in (lambda: read_tables(tmp_path), lambda: import_graph(tmp_path, tmp_path / "refused")):
         with pytest.raises(InputError) as raised:
             read()
@@ -278,7 +278,7 @@ def test_ids_that_stand_several_times_are_counted_and_named(tmp_path: Path, form
 def test_ids_that_cleaning_makes_one_are_counted(tmp_path: Path) -> None:
     tables(tmp_path, "id,label\na,x\na ,y\nb,x\nb,y\n", "source,target\na,b\n")
     for read in (lambda: read_tables(tmp_path), lambda: import_graph(tmp_path, tmp_path / "refused")):
-        with pytest.raises(InputError, match=r"2 node ids stand several times once cleaned .*: 'a' in line 3, 'b' in"):
+        with pytest.raises(InputError, match=r"2 node ids occur several times once cleaned .*: 'a' in line 3, 'b' in"):
             read()
 
 
@@ -342,7 +342,7 @@ def test_the_most_frequent_spelling_names_the_class(labels: list[str]) -> None:
         ({"unknown_ends": "drop"}, r"unknown_ends=drop is no value of this option: there are refuse, skip"),
         ({"decimal": ";"}, r"decimal=; is no value of this option"),
         ({"fold": "case"}, r"fold=case is no value of this option: there are no, yes"),
-        ({"missing": "tbd+NA", "known": ["na"]}, r"'na' stands in missing= and in known="),
+        ({"missing": "tbd+NA", "known": ["na"]}, r"'na' is in both missing= and known="),
     ],
 )
 def test_values_of_options_are_checked(options: dict[str, Any], message: str) -> None:

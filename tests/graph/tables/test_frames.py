@@ -130,7 +130,7 @@ def test_any_library_that_offers_its_tables_will_do(kind: Any) -> None:
             "nodes has no column 'prize', which features= names: did you mean 'price'",
         ),
         (NODES, EDGES, {"id": "asin"}, "nodes has no column 'asin' for the node ids"),
-        ({**NODES, "sku": ["p1", "p1", "p3", "p4"]}, EDGES, {}, "nodes, row 2: node id 'p1' stands twice"),
+        ({**NODES, "sku": ["p1", "p1", "p3", "p4"]}, EDGES, {}, "nodes, row 2: node id 'p1' occurs twice"),
         ({**NODES, "price": [1.0, np.inf, 2.0, 3.0]}, EDGES, {}, "nodes, row 2: column 'price' is infinite"),
         (NODES, sparse.eye_array(4), {"repeated": "sum"}, "edges is a matrix, which has no rows for repeated=: leave"),
         (

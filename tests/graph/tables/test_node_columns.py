@@ -161,7 +161,7 @@ class Evil:
         (np.zeros(4), r"outer\.npy does not hold a matrix of numbers"),
         (np.array([["a"]] * 4), r"outer\.npy does not hold a matrix of numbers"),
         (np.array([[1], [np.inf], [1], [1]]), r"outer\.npy, row 2: a number is NaN or infinite"),
-        (np.array([[Evil()]] * 4, dtype=object), r"outer\.npy is no array that numpy\.save wrote, or a pickled one"),
+        (np.array([[Evil()]] * 4, dtype=object), r"outer\.npy is not an array from numpy\.save, or a pickled one"),
         (None, r"outer\.npy does not exist"),
     ],
 )
@@ -181,10 +181,10 @@ def test_files_that_are_no_vectors_are_refused(
     [
         ({"features": "prise"}, r"no column 'prise', which features= names: did you mean 'price'"),
         ({"drop": "x"}, r"no column 'x', which drop= names"),
-        ({"features": "title"}, r"column 'title' holds words: ask for text=title or categories=title"),
+        ({"features": "title"}, r"column 'title' holds words: use text=title or categories=title"),
         ({"features": "asin"}, r"column 'asin' holds the ids: leave it out of features="),
-        ({"drop": "price", "features": "price"}, r"column 'price' stands in features= and in drop="),
-        ({"dates": "added", "categories": "added"}, r"'added' stands in categories= and in dates="),
+        ({"drop": "price", "features": "price"}, r"column 'price' is in both features= and drop="),
+        ({"dates": "added", "categories": "added"}, r"'added' is in both categories= and dates="),
         ({"dates": "colour"}, r"column 'colour' does not hold dates as 2026-01-31"),
         ({"vectors": "price"}, r"column 'price' does not hold lists of numbers"),
         ({"text": "body"}, r"no column 'body', which text= names"),
@@ -197,7 +197,7 @@ def test_options_that_do_not_fit_are_refused(tmp_path: Path, options: dict[str, 
 
 def test_a_word_among_numbers_is_named_with_its_line(tmp_path: Path) -> None:
     shop(tmp_path, "asin,category,price\np1,a,1\np2,a,cheap\np3,b,\np4,b,2\n")
-    assert "price (numbers, but for 'cheap' in line 3: fix it" in read(tmp_path).notes[0]
+    assert "price (numbers, except 'cheap' in line 3: fix it" in read(tmp_path).notes[0]
     with pytest.raises(InputError, match=r"line 3: column 'price' holds 'cheap', which is no number"):
         read(tmp_path, features="price")
 
@@ -212,7 +212,7 @@ def test_a_decimal_comma_is_named(tmp_path: Path) -> None:
         assert f"price ('{value}' in line {line} has a decimal comma: decimal=comma reads such numbers)" in note
         assert "tags (words:" in note
         with pytest.raises(
-            InputError, match=f"line {line}: column 'price' holds '{value}' with a decimal comma: ask for decimal=comma"
+            InputError, match=f"line {line}: column 'price' holds '{value}' with a decimal comma: use decimal=comma"
         ):
             read(tmp_path, features="price")
 
@@ -221,7 +221,7 @@ def test_a_decimal_comma_is_named(tmp_path: Path) -> None:
 def test_a_comma_may_separate_thousands(tmp_path: Path, word: str) -> None:
     shop(tmp_path, f"asin;category;price\np1;a;{word}\np2;a;2,500\np3;b;3,000\np4;b;4,000\n")
     fix = "the comma may separate thousands (write it without) or be a decimal comma (decimal=comma)"
-    assert f"price (numbers, but for '{word}' in line 2: {fix})" in read(tmp_path).notes[0]
+    assert f"price (numbers, except '{word}' in line 2: {fix})" in read(tmp_path).notes[0]
     with pytest.raises(InputError, match=re.escape(f"column 'price' holds '{word}', which is no number: {fix}.")):
         read(tmp_path, features="price")
     (tmp_path / "edges.csv").write_text(f"source;target;weight\np1;p2;{word}\n")

@@ -318,7 +318,7 @@ def refusals(places: Path) -> dict[str, tuple[list[object], tuple[str, ...]]]:
         "database of a name": (["--graph", "debian", "--database", url], ("--graph and --database",)),
         "database of files": (
             ["--nodes", "a.csv", "--edges", "b.csv", "--database", url],
-            ("a database is for queries",),
+            ("a database is used only by queries",),
         ),
         "one query": (["--graph", f"sql:{NODES}"], ("a graph is not one query",)),
         "data folder": ([*queried(shop), "--data-dir", places], ("--data-dir is for graphs by name",)),

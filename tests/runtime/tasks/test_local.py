@@ -101,7 +101,7 @@ def test_progress_counts_finished_tasks(two: Workers) -> None:
 
 def test_a_function_that_cannot_travel_is_refused_before_anything_runs() -> None:
     ran = []
-    with pytest.raises(TypeError, match="top of a module"):
+    with pytest.raises(TypeError, match="top level of a module"):
         run_tasks(partial(lambda item: ran.append(item), 3), [1])
     assert not ran
 
@@ -109,7 +109,9 @@ def test_a_function_that_cannot_travel_is_refused_before_anything_runs() -> None
 def test_workers_with_another_package_refuse(two: Workers, monkeypatch: pytest.MonkeyPatch) -> None:
     own = own_package()
     monkeypatch.setattr(running, "own_package", lambda: Package("9.9.9", own.digest))
-    with pytest.raises(InputError, match=rf"has graphfcl {own.version}, but 9\.9\.9 gave it a task: install the same"):
+    with pytest.raises(
+        InputError, match=rf"has graphfcl {own.version}, but its task comes from 9\.9\.9: install the same"
+    ):
         run_tasks(square, range(3), two)
     monkeypatch.setattr(running, "own_package", lambda: Package(own.version, "0" * 64))
     with pytest.raises(InputError, match="has other files of graphfcl"):

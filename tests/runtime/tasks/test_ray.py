@@ -43,7 +43,7 @@ def test_errors_of_tasks_arrive(on_ray: Workers) -> None:
 def test_workers_with_another_package_refuse(on_ray: Workers, monkeypatch: pytest.MonkeyPatch) -> None:
     own = own_package()
     monkeypatch.setattr(running, "own_package", lambda: Package("9.9.9", own.digest))
-    with pytest.raises(InputError, match=rf"has graphfcl {own.version}, but 9\.9\.9 gave it a task"):
+    with pytest.raises(InputError, match=rf"has graphfcl {own.version}, but its task comes from 9\.9\.9"):
         run_tasks(square, range(3), on_ray)
 
 

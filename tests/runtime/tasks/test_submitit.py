@@ -44,7 +44,7 @@ def test_an_error_of_a_task_arrives_and_the_others_are_stopped(on_submitit: Work
 def test_workers_with_another_package_refuse(on_submitit: Workers, monkeypatch: pytest.MonkeyPatch) -> None:
     own = own_package()
     monkeypatch.setattr(running, "own_package", lambda: Package("9.9.9", own.digest))
-    with pytest.raises(InputError, match=rf"has graphfcl {own.version}, but 9\.9\.9 gave it a task"):
+    with pytest.raises(InputError, match=rf"has graphfcl {own.version}, but its task comes from 9\.9\.9"):
         run_tasks(square, [1], on_submitit)
 
 
@@ -63,8 +63,8 @@ def test_logs_of_a_task_that_is_given_up_are_kept_but_nothing_that_is_pickled(tm
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"wrong_name": 3}, "does not take these options"),
-        ({"timeout_min": "soon"}, "does not take these options"),
+        ({"wrong_name": 3}, "does not accept these options"),
+        ({"timeout_min": "soon"}, "does not accept these options"),
         ({"cluster": "slrum"}, "did you mean 'slurm'"),
     ],
 )

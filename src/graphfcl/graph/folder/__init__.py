@@ -1,4 +1,4 @@
-"""Graphs on the disk: a folder of raw files that is built in bounded memory and read in parts."""
+"""Graphs on disk: folders of raw files that are built with bounded memory and read in parts."""
 
 from graphfcl.runtime.lazy_names import names_of_stub
 

@@ -1,7 +1,7 @@
-"""Raw files of a graph folder: numbers one after the other, with a checksum for each block of bytes.
+"""Raw files of a graph folder: arrays of numbers with a checksum for each block of bytes.
 
-A checksum is the first 16 bytes of SHA-256: the standard library has it, processors compute it in hardware (1.6 GB/s on
-one core of a small ARM server, 0.7 of CRC-32's speed), and all of them together identify the content.
+A checksum is the first 16 bytes of SHA-256. The standard library has it, processors compute it in hardware (1.6 GB/s on
+one core of a small ARM server, 0.7 times the speed of CRC-32), and all checksums together identify the content.
 """
 
 import hashlib
@@ -15,14 +15,14 @@ import numpy as np
 
 from graphfcl.errors import InputError
 
-BLOCK = 1 << 22  # bytes under one checksum
-SMALL_BLOCK = 1 << 16  # of files in which single places are looked up
-DIGEST = 16
+BLOCK = 1 << 22  # bytes per checksum
+SMALL_BLOCK = 1 << 16  # bytes per checksum in files that are read at single positions
+DIGEST = 16  # bytes of a checksum
 
 
 @dataclass(frozen=True)
 class FileEntry:
-    """What the manifest says of a file. items: how many numbers it holds. block: bytes under one checksum."""
+    """Entry of a file in the manifest: type and number of its items, bytes per checksum, and checksums."""
 
     dtype: str
     items: int
@@ -35,7 +35,7 @@ class FileEntry:
 
 
 class BlockWriter:
-    """Appends numbers to one file and computes the checksums on the way."""
+    """Appends numbers to a file and computes its checksums."""
 
     def __init__(self, path: Path, dtype: str, block: int = BLOCK) -> None:
         self.path, self.dtype, self.block = path, np.dtype(dtype), block
@@ -60,7 +60,7 @@ class BlockWriter:
                 self._end_block()
 
     def close(self) -> FileEntry:
-        """Flush the file to the disk."""
+        """Flush the file to the disk and return its entry."""
         if self._in_block:
             self._end_block()
         os.fsync(self._file.fileno())
@@ -68,7 +68,7 @@ class BlockWriter:
         return FileEntry(self.dtype.str, self._items, self.block, tuple(self._checksums))
 
     def abandon(self) -> None:
-        """Close the file without more ado; a second close does nothing."""
+        """Close the file without an entry. Closing it again does nothing."""
         self._file.close()
 
     def _end_block(self) -> None:
@@ -77,9 +77,9 @@ class BlockWriter:
 
 
 class BlockReader:
-    """One file, read by place into fresh arrays. A block is compared with its checksum when it is first read.
+    """Reads ranges of a file into new arrays. Each block is compared with its checksum when it is first read.
 
-    Reading through a memory map would count its pages as memory of the process.
+    The file is not memory-mapped, because mapped pages would count as memory of the process.
     """
 
     def __init__(self, path: Path, entry: FileEntry) -> None:
@@ -104,9 +104,9 @@ class BlockReader:
             os.close(self._descriptor)
 
     def read(self, start: int, stop: int) -> np.ndarray:
-        """(stop - start,) the numbers of a range."""
+        """Return the numbers at positions ``start`` to ``stop`` - 1."""
         if not 0 <= start <= stop <= self.entry.items:
-            raise InputError(f"{self.path} has no places {start} to {stop}: the graph folder does not fit together.")
+            raise InputError(f"{self.path} has no items {start} to {stop}: the files of the graph folder do not match.")
         size, block = self.dtype.itemsize, self.entry.block
         low, high = start * size, stop * size
         first, last = low // block, -(-high // block)
@@ -120,7 +120,7 @@ class BlockReader:
         return content[low - begin : high - begin].view(self.dtype)
 
     def take(self, places: np.ndarray) -> np.ndarray:
-        """(m,) the numbers at some places; every block is read once."""
+        """Return the numbers at (m,) positions in any order; each block is read once."""
         per_block = max(1, self.entry.block // self.dtype.itemsize)
         order = np.argsort(places, kind="stable")
         ordered = np.asarray(places)[order]
@@ -133,7 +133,7 @@ class BlockReader:
         return values
 
     def verify(self) -> None:
-        """Compare all blocks with their checksums, whether they were read before or not."""
+        """Compare all blocks with their checksums, including blocks that were read before."""
         block = self.entry.block
         for number in range(len(self.entry.checksums)):
             start = number * block
@@ -141,11 +141,11 @@ class BlockReader:
 
     def _bytes(self, low: int, high: int) -> np.ndarray:
         content: Any = np.empty(high - low, dtype=np.uint8)
-        room: Any = memoryview(content)
+        buffer: Any = memoryview(content)
         done = 0
-        while done < len(room):
+        while done < len(buffer):
             try:
-                count = os.preadv(self._descriptor, [room[done : done + (1 << 30)]], low + done)
+                count = os.preadv(self._descriptor, [buffer[done : done + (1 << 30)]], low + done)
             except OSError as error:
                 raise InputError(f"{self.path} cannot be read ({error.strerror}): check the disk.") from error
             if count == 0:

@@ -1,4 +1,4 @@
-"""From a source to a graph folder, in bounded memory."""
+"""Build a graph folder from a source, in bounded memory."""
 
 import hashlib
 from collections.abc import Callable
@@ -30,12 +30,12 @@ from graphfcl.graph.graph import Graph
 from graphfcl.graph.ids import pack_texts
 from graphfcl.runtime.memory import format_bytes
 
-LIBRARIES = 200 << 20  # bytes that Python and its libraries take before anything is read
-LEAST_ROOM = 48 << 20  # bytes for blocks and sorting
-SHUFFLE_BYTES, LABEL_BYTES, NUMBER_BYTES, TEXT_BYTES = 4, 8, 28, 28  # memory for each node
-NODE_BYTES = 64  # for each node of a graph in memory
+LIBRARIES = 200 << 20  # bytes that Python and its libraries need before anything is read
+LEAST_ROOM = 48 << 20  # minimum bytes for blocks and sorting
+SHUFFLE_BYTES, LABEL_BYTES, NUMBER_BYTES, TEXT_BYTES = 4, 8, 28, 28  # bytes per node
+NODE_BYTES = 64  # bytes per node, in addition to a graph in memory
 MEMORY = 2 << 30
-SEEDS = 8  # tries to find keys that differ: with different ids the first one nearly always does
+SEEDS = 8  # seeds to try for hash keys without collisions; the first one nearly always works
 Tell = Callable[[str], None]
 
 
@@ -49,8 +49,13 @@ def build_folder(
 ) -> GraphFolder:
     """Build a graph folder.
 
-    source: a graph, or a function that opens one and may keep files until the folder is built.
-    memory: bytes that the process may use. name: of the graph, if not that of the source.
+    Args:
+        source: Source of the graph, or a function that opens one and may keep temporary files until the folder is
+            built.
+        out: Folder to create.
+        memory: Bytes that the process may use.
+        name: Name of the graph. Default: the name of the source.
+        tell: Called with a sentence after each step.
     """
     out = Path(out)
     with workspace(out) as space:
@@ -98,30 +103,30 @@ def build_folder(
 
 
 def write_folder(graph: Graph, out: str | Path) -> GraphFolder:
-    """Write a graph folder. Besides the graph it takes about 64 bytes a node."""
+    """Write a graph in memory to a graph folder, with about 64 additional bytes of memory per node."""
     memory = LIBRARIES + 4 * LEAST_ROOM + NODE_BYTES * graph.node_count
     return build_folder(of_graph(graph), out, memory=memory)
 
 
 def _room(source: GraphSource, memory: int) -> int:
-    """Bytes for blocks and sorting; an error if there are too few."""
+    """Return the bytes for blocks and sorting; an InputError if the memory is too small."""
     per_node = SHUFFLE_BYTES + LABEL_BYTES + source.node_bytes
     if source.ids is not None:
         per_node += NUMBER_BYTES if isinstance(source.ids, np.ndarray) else TEXT_BYTES
     needed = LIBRARIES + LEAST_ROOM + per_node * source.node_count
     if memory < needed:
         raise InputError(
-            f"{format_bytes(memory)} of memory are too little for the {source.node_count:,} nodes of {source.made_of}: "
+            f"{format_bytes(memory)} of memory is too little for the {source.node_count:,} nodes of {source.made_of}: "
             f"give --memory {format_bytes(needed)} or more."
         )
     return memory - needed + LEAST_ROOM
 
 
 def _write_order(space: Workspace, source: GraphSource) -> np.ndarray:
-    """(n,) the row of each position in the source.
+    """Draw the order of rows, write its key, and return (n,) the row of each position in the source.
 
-    The order of a file often follows its classes. The key of the order comes from the content of the source, so that it
-    cannot be undone by anyone who has not read the source or this folder.
+    The order of a file often follows its classes, so rows are shuffled. The key is a hash of the source's content, so
+    only someone with the source or the folder can undo the shuffle.
     """
     key = hashlib.sha256(f"graphfcl order of rows {source.fingerprint()}".encode()).digest()
     space.write(names.ORDER_KEY, np.frombuffer(key, dtype=np.uint8), "|u1", SMALL_BLOCK)
@@ -129,7 +134,7 @@ def _write_order(space: Workspace, source: GraphSource) -> np.ndarray:
 
 
 def _write_ids(space: Workspace, source: GraphSource, table: np.ndarray, room: int) -> tuple[str, int]:
-    """Return the kind of the ids, and the seed of their keys. table: the row of each position."""
+    """Write the ids; return their kind and the seed of their hash keys. ``table`` has the row of each position."""
     if source.ids is None:
         return "range", 0
     if isinstance(source.ids, np.ndarray):
@@ -148,7 +153,7 @@ def _write_ids(space: Workspace, source: GraphSource, table: np.ndarray, room: i
 
 
 def _different_keys(texts: TextIds, where: str) -> tuple[np.ndarray, int]:
-    """(n,) uint64 keys of texts, and the first seed with which all differ."""
+    """Return (n,) uint64 hash keys of texts, and the first seed without collisions."""
     for seed in range(SEEDS):
         parts = [text_keys(block.content, block.starts, seed) for block in texts()]
         keys = np.concatenate([np.zeros(0, np.uint64), *parts])
@@ -208,7 +213,7 @@ def _write_features(space: Workspace, source: GraphSource, table: np.ndarray, ro
 
 
 def _append_rows(spool: RowSpool, files: list[BlockWriter], starts: BlockWriter | None) -> None:
-    """Append the rows of a spool. files: one for each kind of numbers. starts: where each row begins."""
+    """Append the rows of a spool to ``files``, one for each kind of numbers, and their positions to ``starts``."""
     total = 0
     if starts is not None:
         starts.append(np.zeros(1, dtype=np.int64))
@@ -221,7 +226,7 @@ def _append_rows(spool: RowSpool, files: list[BlockWriter], starts: BlockWriter 
 
 
 def _write_edges(space: Workspace, source: GraphSource, table: np.ndarray, own: Spool) -> tuple[EdgeFacts, int]:
-    """What was found of the edges, and how many loops were dropped."""
+    """Sort and write the edges; return their statistics and the number of dropped self loops."""
     sorter = EdgeSorter(
         space.spool / "edges",
         source.node_count,
@@ -248,15 +253,15 @@ def _write_rows(space: Workspace, source: GraphSource, sorter: EdgeSorter) -> No
     indices = space.file(names.INDICES, row_type(source.node_count))
     weights = space.file(names.WEIGHTS, "<f4") if source.weighted else None
     indptr.append(np.zeros(1, dtype=np.int64))
-    row, total = 0, 0  # the ends of all rows before ``row`` are written
-    for stretch in sorter.stretches():
-        last = int(stretch.rows[-1])
-        ends = total + np.cumsum(np.bincount(stretch.rows - row, minlength=last - row + 1))
-        indptr.append(ends[:-1])  # the last row may go on
-        indices.append(stretch.columns)
-        if weights is not None and stretch.weights is not None:
-            weights.append(stretch.weights)
-        row, total = last, total + stretch.columns.size
+    row, total = 0, 0  # pointers of all rows before ``row`` are written
+    for block in sorter.sorted_blocks():
+        last = int(block.rows[-1])
+        ends = total + np.cumsum(np.bincount(block.rows - row, minlength=last - row + 1))
+        indptr.append(ends[:-1])  # the last row may continue in the next block
+        indices.append(block.columns)
+        if weights is not None and block.weights is not None:
+            weights.append(block.weights)
+        row, total = last, total + block.columns.size
     for start in range(row, source.node_count, 1 << 20):
         indptr.append(np.full(min(1 << 20, source.node_count - start), total, dtype=np.int64))
     if weights is not None and not sorter.facts.weighted:
@@ -268,7 +273,7 @@ def _edge_place(source: GraphSource, block: EdgeBlock, number: int) -> str:
 
 
 def _notes(source: GraphSource, of_edges: list[str]) -> tuple[str, ...]:
-    """What the import changed. A graph in memory has some of these notes already."""
+    """Collect all notes, each once: a graph in memory has some of them already."""
     shape = (source.node_count, source.feature_count)
     later = (*source.labels.notes, *no_features_note(shape), *cleaned_note(source.cleaned))
     return tuple(dict.fromkeys([*source.notes, *source.edge_notes(), *of_edges, *later]))

@@ -1,9 +1,12 @@
-"""Edges of any order → rows of neighbours, in bounded memory: an external merge sort.
+"""External merge sort of edges: turns edges in any order into sorted rows of neighbours, in bounded memory.
 
-An edge from row u to row v is the key 2(u·n + v), and once more 2(v·n + u) + 1: its reverse, marked as such. Keys are
-collected until memory is used up, sorted, freed of duplicates and written to a file, a run. Every 256th key of a run is
-kept as a sample. At the end the samples of all runs divide the keys into ranges that fit memory; each range is read
-from all runs, merged, and leaves as rows of neighbours.
+In a graph with n rows, an edge from row u to row v becomes two integer keys: 2(u·n + v) for the edge as listed, and
+2(v·n + u) + 1 for its reverse. The lowest bit marks the reverse.
+
+1. Keys are collected until the memory limit. They are then sorted, duplicates are merged, and the result is written to
+   a file, which is called a run. Every 256th key of a run stays in memory as a sample.
+2. At the end, the samples of all runs divide the keys into ranges that fit into memory. Each range is read from all
+   runs, merged, and returned as a sorted block of edges.
 """
 
 import shutil
@@ -16,17 +19,20 @@ import numpy as np
 from graphfcl.errors import InputError
 from graphfcl.graph.build import as_weights, combined
 
-SAMPLE = 256  # keys of a run for each one that is kept as a sample
-MOST_NODES = 3_037_000_499  # above it 2n² does not fit 64 bits
-ITEM_BYTES = 64  # memory for each key while many of them are sorted
+SAMPLE = 256  # one key of this many is kept as a sample
+MOST_NODES = 3_037_000_499  # for more nodes n, 2n² does not fit into 64 bits
+ITEM_BYTES = 64  # memory for each key while keys are sorted
 LOWEST_BIT = np.uint64(1)
 
 
 @dataclass(frozen=True)
 class SortedEdges:
-    """A stretch of the sorted edges. rows: ascending; columns: ascending within a row. weights: None if there are none.
+    """A block of sorted edges. The edges of a row may continue in the next block.
 
-    A row may go on in the next stretch.
+    Args:
+        rows: (e,) int64 First ends, ascending.
+        columns: (e,) int64 Second ends, ascending within a row.
+        weights: (e,) float32 Weights. None if edges have no weights.
     """
 
     rows: np.ndarray
@@ -36,10 +42,14 @@ class SortedEdges:
 
 @dataclass
 class EdgeFacts:
-    """Counts of the edges.
+    """Statistics of the edges.
 
-    pairs: that left. kept, distinct: directed edges that were listed, and how many of them differ. one_way: they are
-    not symmetric as listed. weighted: a weight is not 1.
+    Args:
+        pairs: Number of sorted edges that were returned; both directions of an edge count.
+        kept: Number of directed edges that were added.
+        distinct: Number of different directed edges among them.
+        one_way: Whether some edge was added in one direction only, or with different weights in both.
+        weighted: Whether any weight differs from 1.
     """
 
     pairs: int = 0
@@ -54,13 +64,20 @@ class EdgeFacts:
 
 
 class EdgeSorter:
-    """Takes edges in any order and gives them back sorted by rows, both directions, each pair once.
+    """Sorts edges by rows, in both directions and without duplicates.
 
-    folder: for files that come and go; it must not exist. count: nodes. memory: bytes. weighted: whether edges come
-    with weights. repeated: what becomes of several weights of an edge, one of :data:`REPEATED`; the last is that
-    added last. Of both directions the larger weight stays. mirrored: whether each edge is listed once and means both
-    directions. directed: edges leave as they are listed, without their reverse. where: what a message calls the
-    edges.
+    If the two directions of an edge have different weights, both get the larger one.
+
+    Args:
+        folder: Folder for temporary files. It must not exist yet.
+        count: Number of nodes.
+        memory: Bytes that sorting may use.
+        weighted: Whether edges have weights.
+        repeated: How weights of duplicate edges are combined, a key of :data:`REPEATED`. ``last`` means the weight that
+            was added last.
+        mirrored: Whether each edge is added once and means both directions.
+        directed: Whether edges are returned as they were added, without their reverse.
+        where: Name of the edges in messages.
     """
 
     def __init__(
@@ -82,14 +99,14 @@ class EdgeSorter:
         self._sample = min(SAMPLE, self._limit // 16)
         self._weighted, self._mirrored, self._directed = weighted, mirrored, directed
         self._repeated, self._where = repeated, where
-        self._dtype = np.float64 if repeated in ("sum", "count") else np.float32  # of weights in the runs
+        self._dtype = np.float64 if repeated in ("sum", "count") else np.float32  # type of weights in the runs
         self._folder = folder
-        self._runs: list[int] = []  # how many keys each run has
+        self._runs: list[int] = []  # number of keys in each run
         self._samples: list[np.ndarray] = []
         self._waiting: list[tuple[np.ndarray, np.ndarray | None]] = []
 
     def add(self, source: np.ndarray, target: np.ndarray, weights: np.ndarray | None = None) -> None:
-        """Add edges between rows: no loops, and no weight of 0 unless the last weight counts."""
+        """Add edges between rows, without self loops, and without weights of 0 unless ``repeated`` is ``last``."""
         self.facts.kept += source.size * (2 if self._mirrored else 1)
         if not self._weighted:
             weights = None
@@ -123,28 +140,28 @@ class EdgeSorter:
     def _path(self, run: int, what: str) -> Path:
         return self._folder / f"{run}.{what}"
 
-    def stretches(self) -> Iterator[SortedEdges]:
-        """The edges in order. Call it once, after all were added; then ``facts`` is complete."""
+    def sorted_blocks(self) -> Iterator[SortedEdges]:
+        """Yield the edges in order. Call it once, after all edges were added; ``facts`` is complete at its end."""
         if not self._runs:
-            yield from self._leave(*merge_keys(self._waiting, self._repeated))
+            yield from self._block_of_keys(*merge_keys(self._waiting, self._repeated))
             return
         if self._waiting:
             self._write_run()
-        # A range of m samples has at most m + runs times as many keys as there are for each sample.
+        # A range with m samples has at most (m + number of runs) · SAMPLE keys.
         step = max(1, self._limit // (2 * self._sample))
-        # An even bound never parts the two keys of a pair.
+        # An even bound never separates the two keys of a pair.
         bounds = np.unique(np.sort(np.concatenate(self._samples))[step::step] & ~LOWEST_BIT)
         starts = [0] * len(self._runs)
         for bound in [*bounds, None]:
             stops = [size if bound is None else self._search(run, bound) for run, size in enumerate(self._runs)]
             ends = enumerate(zip(starts, stops, strict=True))
             parts = [self._read(run, start, stop) for run, (start, stop) in ends if start < stop]
-            yield from self._leave(*merge_keys(parts, self._repeated))
+            yield from self._block_of_keys(*merge_keys(parts, self._repeated))
             starts = stops
         shutil.rmtree(self._folder)
 
     def _search(self, run: int, bound: np.uint64) -> int:
-        """How many keys of a run are below the bound."""
+        """Return how many keys of a run are below the bound."""
         sample = max(0, int(np.searchsorted(self._samples[run], bound)) - 1)
         keys = np.fromfile(self._path(run, "keys"), np.uint64, self._sample, offset=8 * sample * self._sample)
         return sample * self._sample + int(np.searchsorted(keys, bound))
@@ -157,8 +174,8 @@ class EdgeSorter:
             self._path(run, "weights"), self._dtype, stop - start, offset=self._dtype().itemsize * start
         )
 
-    def _leave(self, keys: np.ndarray, weights: np.ndarray | None) -> Iterator[SortedEdges]:
-        """Keys without duplicates → pairs. The two keys of a pair stand beside each other."""
+    def _block_of_keys(self, keys: np.ndarray, weights: np.ndarray | None) -> Iterator[SortedEdges]:
+        """Turn sorted keys without duplicates into edges. The two keys of a pair are neighbours in the order."""
         self.facts.distinct += int(((keys & LOWEST_BIT) == 0).sum())
         if weights is not None:
             keys, weights = keys[weights > 0], as_weights(weights[weights > 0], self._where)
@@ -181,7 +198,7 @@ class EdgeSorter:
 def merge_keys(
     parts: list[tuple[np.ndarray, np.ndarray | None]], repeated: str
 ) -> tuple[np.ndarray, np.ndarray | None]:
-    """Ascending keys, each once, with one of its weights or their sum."""
+    """Merge parts into ascending keys without duplicates, and combine the weights of each key."""
     if not parts:
         return np.zeros(0, np.uint64), None
     keys = np.concatenate([part for part, _ in parts])

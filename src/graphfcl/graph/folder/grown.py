@@ -1,7 +1,7 @@
-"""A graph folder with nodes and edges that were added and removed, read like one; the folder itself stays as it is.
+"""A graph folder with added and removed nodes and edges. The folder itself is not changed.
 
-Tasks open it by a path: a small folder with ``grown.json``, which names the graph folder, and ``grown.npz``. Both can
-be written again at any time from the changes.
+Worker processes open it by the path of a small folder with ``grown.json``, which names the graph folder, and
+``grown.npz``, which has the changes. Both can be written again from the changes at any time.
 """
 
 import json
@@ -31,17 +31,22 @@ EDGES = ("first", "second", "weights", "before")
 
 @dataclass(frozen=True, eq=False)
 class Growth:
-    """The difference between a graph and the graph folder that it began as.
+    """Difference between a graph and the graph folder from which it grew.
 
-    A row is never used twice: added nodes get the rows after those of the folder, and the row of a removed node stays
-    empty. Nothing is kept of a removed node but its row.
+    Added nodes get rows after the rows of the folder. The row of a removed node stays empty and is never reused, and
+    nothing else is kept of the node.
 
-    row_count: all rows, those of removed nodes included. places: (m,) int64 rows of the added nodes that are there, and
-    of nodes of the folder that have other features now, ascending. ids, features: of these nodes; features are raw.
-    gone: (g,) int64 rows of the folder whose nodes were removed, ascending.
-    first, second: (e,) int64 rows of the ends of changed edges, first < second, in order, each pair once. weights,
-    before: (e,) float32 weight of the pair now, 0 if it was removed, and in the folder, 0 if it is not there.
-    edge_change: number of edges more than in the folder.
+    Args:
+        row_count: Number of rows, including rows of removed nodes.
+        places: (m,) int64 Rows of added nodes that still exist, and of folder nodes with changed features, ascending.
+        ids: (m,) Ids of these nodes.
+        features: (m, d) Raw features of these nodes.
+        gone: (g,) int64 Rows of removed nodes of the folder, ascending.
+        first: (e,) int64 First ends of changed edges. Pairs are sorted and each occurs once.
+        second: (e,) int64 Second ends; ``first < second``.
+        weights: (e,) float32 Current weights; 0 for a removed edge.
+        before: (e,) float32 Weights in the folder; 0 for an edge that it does not have.
+        edge_change: Current number of edges minus the number in the folder.
     """
 
     row_count: int
@@ -57,7 +62,7 @@ class Growth:
 
     @classmethod
     def none(cls, folder: GraphFolder) -> "Growth":
-        """Nothing was changed."""
+        """Return a growth without changes."""
         nowhere, nothing = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.float32)
         ids, features = folder.ids(nowhere), folder.features(0, 0)
         return cls(folder.node_count, nowhere, ids, features, nowhere, nowhere, nowhere, nothing, nothing)
@@ -68,7 +73,7 @@ class Growth:
 
     @cached_property
     def both_directions(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """(2e,) of each: rows of both ends of changed edges in order, the other end, its weight, and how much more."""
+        """Changed edges in both directions, sorted: (2e,) rows, columns, weights, and differences to the folder."""
         ends = np.concatenate([np.stack([self.first, self.second]), np.stack([self.second, self.first])], axis=1)
         order = np.lexsort((ends[1], ends[0]))
         weights, before = (np.concatenate([each, each])[order] for each in (self.weights, self.before))
@@ -76,13 +81,13 @@ class Growth:
 
     @cached_property
     def digest(self) -> str:
-        """Differs whenever something else was changed."""
+        """Hash of all changes."""
         ids = [str(each) for each in self.ids.tolist()]
         parts = {name: sha256_of(np.ascontiguousarray(array).tobytes()) for name, array in self.arrays().items()}
         return sha256_of(canonical_json([ids, parts, list(self.features.shape)]))
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """All of it but the ids."""
+        """Return all fields except the ids as arrays."""
         counts = np.array([self.row_count, self.edge_change], dtype=np.int64)
         arrays = {name: getattr(self, name) for name in ("places", "gone", *EDGES)} | {"counts": counts}
         if isinstance(self.features, np.ndarray):
@@ -92,7 +97,7 @@ class Growth:
 
     @classmethod
     def of_arrays(cls, ids: np.ndarray, arrays: dict[str, np.ndarray], width: int) -> "Growth":
-        """The reverse of :meth:`arrays`. width: columns of features."""
+        """Read the result of :meth:`arrays`; ``width`` is the number of feature columns."""
         row_count, edge_change = arrays["counts"].tolist()
         features: Any = arrays.get("rows")
         if features is None:
@@ -103,15 +108,15 @@ class Growth:
 
     @cached_property
     def index(self) -> IdIndex:
-        """How the added nodes are found."""
+        """Index of the ids in this growth."""
         return IdIndex(self.ids)
 
     def added(self, folder_rows: int) -> int:
-        """How many added nodes are there. folder_rows: those of the folder."""
+        """Return the number of added nodes that exist; ``folder_rows`` is the number of rows of the folder."""
         return self.places.size - int(np.searchsorted(self.places, folder_rows))
 
     def shown(self, folder_rows: int) -> np.ndarray | None:
-        """(row_count,) bool, whether the node of a row is there; None if all are."""
+        """Return (row_count,) bool, True for rows with a node; None if all rows have one."""
         if not self.gone.size and self.row_count == folder_rows + self.added(folder_rows):
             return None
         mask = np.zeros(self.row_count, dtype=bool)
@@ -123,12 +128,12 @@ class Growth:
     # Changes
 
     def with_nodes(self, ids: np.ndarray, features: Features) -> "Growth":
-        """More nodes, in the rows that follow."""
+        """Add nodes in the next rows."""
         rows = np.arange(self.row_count, self.row_count + ids.size)
         return replace(self, row_count=self.row_count + ids.size).with_features(rows, ids, features)
 
     def with_features(self, rows: np.ndarray, ids: np.ndarray, features: Features) -> "Growth":
-        """Features of some nodes. rows: each once."""
+        """Set the features of nodes; each row may occur once."""
         kept = np.flatnonzero(~np.isin(self.places, rows))
         places = np.concatenate([self.places[kept], rows])
         order = np.argsort(places)
@@ -140,7 +145,7 @@ class Growth:
         )
 
     def without_nodes(self, rows: np.ndarray, folder_rows: int, edges: int) -> "Growth":
-        """Fewer nodes, their changed edges with them. rows: of nodes that are there. edges: how many they have."""
+        """Remove nodes and their changed edges; ``rows`` are rows of existing nodes, which have ``edges`` edges."""
         kept = ~np.isin(self.places, rows)
         untouched = ~(np.isin(self.first, rows) | np.isin(self.second, rows))
         return replace(
@@ -156,13 +161,18 @@ class Growth:
     def with_weights(
         self, first: np.ndarray, second: np.ndarray, weights: np.ndarray, before: np.ndarray, edge_change: int
     ) -> "Growth":
-        """Other weights of some pairs, each once; 0 removes an edge.
+        """Set the weights of edges, each pair once; 0 removes an edge.
 
-        before: (e,) their weights in the folder. edge_change: edges more than now.
+        Args:
+            first: (e,) First ends.
+            second: (e,) Second ends; ``first < second``.
+            weights: (e,) New weights.
+            before: (e,) Weights in the folder.
+            edge_change: New number of edges minus the current number.
         """
         pairs = np.stack([np.concatenate([self.first, first]), np.concatenate([self.second, second])])
         both = np.concatenate([self.weights, weights]), np.concatenate([self.before, before])
-        order = np.lexsort((-np.arange(pairs.shape[1]), pairs[1], pairs[0]))  # of a pair the later weight comes first
+        order = np.lexsort((-np.arange(pairs.shape[1]), pairs[1], pairs[0]))  # the newest weight of a pair comes first
         pairs, now, then = pairs[:, order], both[0][order], both[1][order]
         kept = np.ones(order.size, dtype=bool)
         kept[1:] = (np.diff(pairs, axis=1) != 0).any(axis=0)
@@ -179,10 +189,7 @@ class Growth:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class GrownRows(FolderRows):
-    """Rows of a graph folder first, then those of the added nodes. Rows of removed nodes are hidden.
-
-    stored: the rows of the graph folder.
-    """
+    """Rows of a graph folder (``stored``), followed by rows of added nodes. Rows of removed nodes are hidden."""
 
     stored: FolderRows
     growth: Growth
@@ -207,7 +214,7 @@ class GrownRows(FolderRows):
         return _open_rows, (self.path, self.mask)
 
     def _all_neighbours(self, start: int, stop: int) -> Neighbours:
-        """By the edges that there are now."""
+        """Read neighbours from the folder and apply the changed edges."""
         count = self.stored.node_count
         part = self.stored.neighbours(min(start, count), min(stop, count))
         indptr = np.concatenate([part.indptr, np.full(stop - max(start, min(stop, count)), part.indptr[-1])])
@@ -216,26 +223,26 @@ class GrownRows(FolderRows):
         before = Neighbours(indptr, part.indices, part.weights)
         if low == high:
             return before if part.weights is not None or not self.weighted else _with_ones(before)
-        there = before.matrix(self.node_count)
+        in_folder = before.matrix(self.node_count)
         ends = np.searchsorted(rows[low:high], np.arange(start, stop + 1))
         changed, now = (
-            sparse.csr_array((values, others[low:high], ends), shape=there.shape)
+            sparse.csr_array((values, others[low:high], ends), shape=in_folder.shape)
             for values in (np.ones(high - low, dtype=np.float32), weights[low:high])
         )
-        joined = sparse.csr_array(there - there.multiply(changed) + now)
+        joined = sparse.csr_array(in_folder - in_folder.multiply(changed) + now)
         joined.eliminate_zeros()
         joined.sort_indices()
         indices = joined.indices.astype(part.indices.dtype)
         return Neighbours(joined.indptr.astype(np.int64), indices, joined.data if self.weighted else None)
 
     def neighbour_ranges(self, neighbours: int = STEP) -> list[tuple[int, int]]:
-        """Ranges of rows that cover the graph, each with about so many neighbours of the graph folder."""
+        """Split all rows into ranges with about this many neighbours in the graph folder; added rows are one range."""
         ranges, count = self.stored.neighbour_ranges(neighbours), self.stored.node_count
         return ranges if self.node_count == count else [*ranges, (count, self.node_count)]
 
     def degrees(self) -> np.ndarray:
         rows, _, weights, more = self.growth.both_directions
-        # What is subtracted leaves a rounding error, by which a node without edges would seem to have some.
+        # Subtracting weights leaves rounding errors, so that a node without edges could get a positive degree.
         if self.mask is None and (weights > 0).all():
             added = np.zeros(self.node_count - self.stored.node_count, dtype=np.float32)
             sums = np.concatenate([self.stored.degrees(), added])
@@ -258,15 +265,15 @@ class GrownRows(FolderRows):
             self.growth.features[low:high],
             empty if isinstance(stored, np.ndarray) else sparse.csr_array(empty),
         )
-        there = stored.shape[0]
-        source = np.full(stop - start, there + high - low)  # a row that has no node is empty
-        source[:there] = np.arange(there)
-        source[places[low:high] - start] = there + np.arange(high - low)
+        count = stored.shape[0]
+        source = np.full(stop - start, count + high - low)  # rows without a node take the empty row
+        source[:count] = np.arange(count)
+        source[places[low:high] - start] = count + np.arange(high - low)
         return stacked([*parts])[source]
 
 
 class GrownFolder(GraphFolder):
-    """A graph folder and what differs from it, read by row and by id. path: where tasks open it.
+    """A graph folder with changes. Workers open it at ``path``.
 
     The row of a removed node stays, without edges, features and id.
     """
@@ -285,14 +292,14 @@ class GrownFolder(GraphFolder):
 
     @cached_property
     def labels(self) -> np.ndarray:
-        """(n,) those of the graph folder; unknown for added and removed nodes."""
+        """(n,) Labels of the graph folder; unknown for added and removed nodes."""
         labels = np.full(self.growth.row_count, UNKNOWN, dtype=np.int32)
         labels[: self.manifest.nodes] = self.base.labels
         labels[self.growth.gone] = UNKNOWN
         return labels
 
     def ids(self, rows: Any) -> np.ndarray:
-        """(m,) the user's ids of some rows that have a node."""
+        """Return (m,) the user's ids of rows that have a node."""
         rows = np.asarray(rows, dtype=np.int64)
         added = rows >= self.manifest.nodes
         if not added.any():
@@ -303,7 +310,7 @@ class GrownFolder(GraphFolder):
         return ids
 
     def nodes_of(self, ids: Any) -> np.ndarray:
-        """(m,) rows of the user's ids; -1 where there is none."""
+        """Return (m,) rows of the user's ids; -1 where there is none."""
         rows = super().nodes_of(ids)
         if self.growth.gone.size:
             rows = np.where(np.isin(rows, self.growth.gone), -1, rows)
@@ -313,7 +320,7 @@ class GrownFolder(GraphFolder):
         return rows
 
     def write(self) -> None:
-        """Let tasks open it by its path; nothing is written if they can."""
+        """Write the files from which workers open it, unless they are up to date."""
         named = {"graph": str(self.base.path.resolve()), "base": self.base.sha256, "digest": self.sha256}
         if _read(self.path / GROWN) == {**named, ARRAYS: _checksum(self.path / ARRAYS)}:
             return
@@ -330,12 +337,12 @@ class GrownFolder(GraphFolder):
 
 
 def grown_sha256(base: GraphFolder, growth: Growth) -> str:
-    """Identifies the content of a grown graph folder."""
+    """Return the fingerprint of a graph folder with changes."""
     return sha256_of(canonical_json([base.sha256, growth.digest]))
 
 
 def open_folder(path: str | Path) -> GraphFolder:
-    """A graph folder, or one that was grown."""
+    """Open a graph folder, with or without changes."""
     path = Path(path)
     named = _read(path / GROWN)
     if named is None:

@@ -1,4 +1,4 @@
-"""The manifest of a graph folder: what is in it, and the checksums of its files."""
+"""The manifest of a graph folder: its metadata and the checksums of its files."""
 
 import json
 from dataclasses import asdict, dataclass
@@ -25,18 +25,24 @@ IDS, ID_TEXT, ID_STARTS, ID_KEYS, ID_ORDER = "ids", "ids.text", "ids.starts", "i
 NAME_TEXT, NAME_STARTS = "feature_names.text", "feature_names.starts"
 ORDER_KEY = "order.key"
 KEY_BYTES = 32
-ALWAYS = (INDPTR, INDICES, LABELS)  # files of every graph folder, by which one with a damaged manifest is known
+ALWAYS = (INDPTR, INDICES, LABELS)  # files of every graph folder, which identify a folder with a damaged manifest
 
 
 @dataclass(frozen=True)
 class Manifest:
-    """All that a graph folder says of itself.
+    """Metadata of a graph folder. Fields that are not listed here are as in :class:`graphfcl.graph.Graph`.
 
-    nodes, edges, features: counts; an undirected edge counts once. ids: one of ``ID_KINDS``. hash_seed: the seed of the
-    hash by which texts are found. min_nodes: that of :class:`TextSettings` if features are word counts.
-    beside: that of :class:`TextSettings`. columns: those of the tables that the graph was read from.
-    integer_classes, column_min_nodes: as in :class:`graphfcl.graph.Graph`.
-    source: what the folder was made of. notes: what the import changed. cleaned: ids and class names it changed.
+    Args:
+        nodes: Number of nodes.
+        edges: Number of undirected edges.
+        features: Number of feature columns.
+        ids: Kind of the ids, one of ``ID_KINDS``.
+        hash_seed: Seed of the hash by which ids in text form are found.
+        feature_names: Whether the features have names.
+        min_nodes: As in :class:`TextSettings`, if features are word counts.
+        source: What the folder was imported from.
+        files: Entry of each file.
+        beside: As in :class:`TextSettings`.
     """
 
     name: str
@@ -61,19 +67,19 @@ class Manifest:
 
     @property
     def byte_count(self) -> int:
-        """Bytes of all files but the manifest."""
+        """Bytes of all files except the manifest."""
         return sum(entry.byte_count for entry in self.files.values())
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of counts, names and checksums: what the graph is, not what it is called or was made of."""
+        """SHA-256 of counts, class names and checksums. The name of the graph and its source are not part of it."""
         values = _as_json(self)
         for name in ("name", "source", "notes", "cleaned", "columns", "integer_classes"):
             values.pop(name, None)
         return sha256_of(canonical_json(values))
 
     def expected_files(self) -> dict[str, tuple[str, int | None]]:
-        """Type and count of the numbers of every file that must be there; None where the content decides."""
+        """Return type and number of items of each required file; None if the number depends on the content."""
         nodes, row = self.nodes, row_type(self.nodes)
         expected: dict[str, tuple[str, int | None]] = {
             INDPTR: ("<i8", nodes + 1),
@@ -102,12 +108,12 @@ class Manifest:
 
 
 def row_type(count: int) -> str:
-    """The type of the numbers of so many rows: 4 bytes where they fit."""
+    """Return the integer type for row numbers below ``count``, 4 bytes if that is enough."""
     return "<i4" if count < 2**31 else "<i8"
 
 
 def is_graph_folder(path: str | Path) -> bool:
-    """Whether ``path`` is a folder whose manifest or files say so; whether it is whole is another matter."""
+    """Tell by its manifest or files whether a path is a graph folder, complete or damaged."""
     try:
         with open(Path(path) / MANIFEST, "rb") as file:
             if FORMAT.encode() in file.read(256):
@@ -118,7 +124,7 @@ def is_graph_folder(path: str | Path) -> bool:
 
 
 def _as_json(manifest: Manifest) -> dict[str, Any]:
-    """Plain values; what most graphs do not have is left out."""
+    """Return values for JSON, without optional fields at their default."""
     values = asdict(manifest)
     optional = ("beside", "columns", "integer_classes")
     if manifest.column_min_nodes == 1:
@@ -133,7 +139,7 @@ def write_manifest(folder: Path, manifest: Manifest) -> None:
 
 
 def read_manifest(folder: Path) -> Manifest:
-    """The manifest of a folder; one sentence if it is not one, was changed, or belongs to another version."""
+    """Read the manifest of a folder; an InputError if it is missing, changed or of another version."""
     path = folder / MANIFEST
     content = read_bytes(path, "the manifest")
     try:
@@ -156,7 +162,7 @@ def read_manifest(folder: Path) -> Manifest:
 
 
 def _checked(values: dict[str, Any]) -> Manifest:
-    """The manifest of plain values; ValueError, TypeError or KeyError if they do not fit together."""
+    """Make a manifest from values; a ValueError, TypeError or KeyError if they are inconsistent."""
     entries = values.pop("files")
     _need(isinstance(entries, dict))
     files = {name: _entry(entry) for name, entry in entries.items()}
@@ -193,4 +199,4 @@ def _entry(values: dict[str, Any]) -> FileEntry:
 
 def _need(holds: bool) -> None:
     if not holds:
-        raise ValueError("the manifest does not fit together")
+        raise ValueError("the manifest is inconsistent")

@@ -1,10 +1,10 @@
-"""A shuffle of the nodes that is computed and not stored: both directions, no memory.
+"""A keyed permutation of n nodes that is computed in both directions and never stored.
 
-A number x of b bits is cut into a high part a and a low part l. Six rounds change the parts in turn,
-a ← a ⊕ F(l, k₀), l ← l ⊕ F(a, k₁), …, where F takes the lowest bits of a mixing function and the kᵢ come from the key.
-Each round can be undone, so that the whole is a bijection of 0 to 2ᵇ−1 (a Feistel network). A result that is n or more
-is put in again until it is below n: that makes a bijection of 0 to n−1, and since 2ᵇ < 2n, two passes are enough on
-average.
+It is a Feistel network on numbers of b bits. A number is split into a high part a and a low part l. Six rounds change
+the parts in turn, a ← a ⊕ F(l, k₀), l ← l ⊕ F(a, k₁), …, where F takes the lowest bits of a mixing function and the kᵢ
+come from the key. Each round can be undone, so the result is a bijection of 0 to 2ᵇ − 1. If a result is n or more, the
+network is applied again until it is below n, which gives a bijection of 0 to n − 1 (cycle walking). Since 2ᵇ < 2n, two
+passes are enough on average.
 """
 
 from dataclasses import dataclass
@@ -14,26 +14,26 @@ from typing import Any
 import numpy as np
 
 ROUNDS = 6
-STEP = 1 << 16  # numbers at a time: they stay in the cache of a core
+STEP = 1 << 16  # numbers per block, which fits into the cache of a core
 
 
 @dataclass(frozen=True)
 class Shuffle:
-    """A bijection of 0 to count−1. key: any whole number that is not negative; with it the shuffle can be undone."""
+    """A permutation of 0 to ``count`` - 1; ``key`` is a non-negative integer with which it can be undone."""
 
     count: int
     key: int
 
     def rows(self, positions: np.ndarray) -> np.ndarray:
-        """(m,) int64: the row of the folder for each position in the source."""
+        """Return (m,) int64 rows of the folder for positions in the source."""
         return self._all(positions, range(ROUNDS))
 
     def positions(self, rows: np.ndarray) -> np.ndarray:
-        """(m,) int64: the reverse of :meth:`rows`."""
+        """Return (m,) int64 positions in the source for rows, the reverse of :meth:`rows`."""
         return self._all(rows, range(ROUNDS - 1, -1, -1))
 
     def table(self, dtype: Any) -> np.ndarray:
-        """(count,) :meth:`rows` of all positions, which is faster to look up many times."""
+        """Return (count,) rows of all positions, for many lookups."""
         table = np.empty(self.count, dtype=dtype)
         for start in range(0, self.count, STEP):
             stop = min(start + STEP, self.count)
@@ -74,7 +74,7 @@ class Shuffle:
 
 
 def mixed(numbers: np.ndarray) -> np.ndarray:
-    """(m,) uint64: every bit of a result depends on every bit of its number (the finaliser of SplitMix64)."""
+    """Mix the bits of (m,) uint64 numbers with the finaliser of SplitMix64."""
     numbers = (numbers ^ (numbers >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     numbers = (numbers ^ (numbers >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return numbers ^ (numbers >> np.uint64(31))

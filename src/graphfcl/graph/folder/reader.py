@@ -1,4 +1,4 @@
-"""A graph that stays on disk: read in parts, by row and by id."""
+"""A graph that stays on disk and is read in parts, by row or by id."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -41,23 +41,45 @@ from graphfcl.runtime.devices import device_on_disk
 from graphfcl.runtime.resources import Resources
 
 ROWS_AT_A_TIME = 16_384
-BYTES_A_COLUMN = 20  # of a node's vector while a method in memory makes all of them
+BYTES_A_COLUMN = 20  # estimated bytes per node and vector column while a method computes all vectors in memory
 WIDEST_VECTOR = 2 * 1024 + 128
 Folder = TypeVar("Folder", bound="GraphFolder")
 
 
 class GraphFolder:
-    """A graph folder as an :class:`~graphfcl.graph.interfaces.AnyGraph`: nodes are its rows, which stay on disk.
+    """Graph that stays on disk and is read in blocks.
 
-    Rows are in an order of their own (:attr:`shuffle`); ids are the user's. Every block of a file is compared with its
-    checksum when it is first read. Another process opens the folder again: what is pickled is the path.
+    Make a folder with :func:`import_graph` and open it with :meth:`open`. It has the attributes of a :class:`Graph`,
+    so streams, evaluations and models take it in place of one.
 
-    rows: its edges and features alone, which is all that learners are handed. resources: what may be used to compute
-    on it; None if it is only read. source: what the folder was imported from.
-    unsupported_tracks: of streams; strategies of the track ``active`` compare all nodes in memory. shuffled: rows are
-    in the order of a secret key of the folder, which says nothing about classes. component_count: not counted, because
-    that needs all edges in memory. stored_values: all values of dense features.
-    The other attributes are those of a :class:`~graphfcl.graph.graph.Graph`.
+    Nodes are rows of the folder, in a random order that the import drew (:attr:`shuffle`). Each block of a file is
+    compared with its checksum when it is first read. Pickling stores only the path; the other process opens the folder
+    again.
+
+    Args:
+        path: The folder.
+        manifest: Content of its manifest.
+        files: Reader of each file, by name.
+        resources: Memory, workers and work folder for computations. None allows reading only.
+        rows: Reader of edges and features. By default it is made from ``files``.
+
+    Attributes:
+        rows: Edges and features, the only part that learners receive.
+        source: What the folder was imported from.
+        stored_values: Number of stored feature values (all values of dense features).
+        unsupported_tracks: Tracks of streams that need the graph in memory: ``active``.
+        shuffled: True, because rows are in random order, which says nothing about classes.
+        component_count: None: counting components needs all edges in memory.
+
+    Examples:
+        >>> from graphfcl import GraphFolder, import_graph, load_dataset
+        >>> graph, _ = load_dataset("synthetic:nodes=200,edges=800,classes=6,features=30")
+        >>> folder = import_graph(graph, "big")
+        >>> folder = GraphFolder.open("big")
+        >>> folder.node_count, folder.edge_count
+        (200, 800)
+        >>> folder.features(0, 50).shape
+        (50, 30)
     """
 
     unsupported_tracks: ClassVar[tuple[str, ...]] = ("active",)
@@ -90,9 +112,19 @@ class GraphFolder:
 
     @classmethod
     def open(cls, path: str | Path, resources: Resources | None = None) -> "GraphFolder":
-        """Read the manifest and look at the size of every file; no content is read.
+        """Open a graph folder.
 
-        resources: what may be used to compute on it; without them it can only be read.
+        This reads the manifest and checks the size of each file. Content is read later.
+
+        Args:
+            path: The folder.
+            resources: Memory, workers and work folder for computations. None allows reading only.
+
+        Returns:
+            The graph.
+
+        Raises:
+            InputError: If the path is not a graph folder, or the folder is damaged.
         """
         path = Path(path)
         if not (path / MANIFEST).is_file():
@@ -106,7 +138,14 @@ class GraphFolder:
         return GraphFolder(path, manifest, files, resources)
 
     def with_resources(self: Folder, resources: Resources) -> Folder:
-        """The same folder, and what may be used to compute on it."""
+        """Return the same folder with other resources.
+
+        Args:
+            resources: Memory, workers and work folder for computations.
+
+        Returns:
+            The folder, which shares its open files with this one.
+        """
         other = copy(self)
         other._resources = resources
         return other
@@ -127,39 +166,69 @@ class GraphFolder:
 
     @property
     def resources(self) -> Resources:
-        """What may be used to compute on it."""
+        """Memory, workers and work folder for computations; an InputError if the folder was opened without."""
         if self._resources is None:
             raise InputError(
-                f"{self.path} was opened to be read alone: open it with GraphFolder.open(path, Resources(work, memory))"
-                " to compute on it."
+                f"{self.path} was opened without resources, for reading only: open it with GraphFolder.open(path, "
+                "Resources(work, memory)) to compute on it."
             )
         return self._resources
 
     @property
     def sha256(self) -> str:
-        """A fingerprint of counts, names and all checksums; the order of rows is part of it."""
+        """Fingerprint of counts, names and all checksums. It depends on the order of rows."""
         return self.manifest.digest
 
     # Edges, features, labels
 
     def neighbours(self, start: int, stop: int) -> Neighbours:
-        """The neighbours of rows ``start`` to ``stop`` - 1, read into fresh arrays."""
+        """Read the neighbours of a range of rows.
+
+        Args:
+            start: First row.
+            stop: Row after the last one.
+
+        Returns:
+            Neighbours and edge weights in CSR form, in new arrays.
+        """
         return self.rows.neighbours(start, stop)
 
     def neighbour_ranges(self, neighbours: int = STEP) -> list[tuple[int, int]]:
-        """Ranges of rows that cover the graph, each with about so many neighbours (more if a single row has more)."""
+        """Split all rows into ranges with about the same number of neighbours.
+
+        Args:
+            neighbours: Number of neighbours in a range. A range has more if a single row has more.
+
+        Returns:
+            Ranges ``(start, stop)``, ascending.
+        """
         return self.rows.neighbour_ranges(neighbours)
 
     def degrees(self) -> np.ndarray:
-        """(n,) float32 sums of the weights of a row's edges."""
+        """Return (n,) float32 sums of the edge weights of each row."""
         return self.rows.degrees()
 
     def features(self, start: int, stop: int) -> Features:
-        """(stop - start, d) float32, a CSR matrix if the folder has sparse features."""
+        """Read the raw features of a range of rows.
+
+        Args:
+            start: First row.
+            stop: Row after the last one.
+
+        Returns:
+            (stop - start, d) float32 matrix, CSR if the folder has sparse features.
+        """
         return self.rows.features(start, stop)
 
     def feature_blocks(self, chosen: np.ndarray) -> Iterator[Features]:
-        """The raw features of the rows where ``chosen`` (n,) is true, in blocks that are not empty."""
+        """Read the raw features of some rows in blocks.
+
+        Args:
+            chosen: (n,) bool, True for these rows.
+
+        Returns:
+            Iterator over (m, d) features, without empty blocks.
+        """
         for start in range(0, self.node_count, ROWS_AT_A_TIME):
             stop = min(start + ROWS_AT_A_TIME, self.node_count)
             if chosen[start:stop].any():
@@ -167,7 +236,7 @@ class GraphFolder:
 
     @cached_property
     def feature_names(self) -> np.ndarray | None:
-        """(d,) texts, if the features have names."""
+        """(d,) Names of the feature columns, or None."""
         if not self.manifest.feature_names:
             return None
         content, starts = (file.read(0, file.entry.items) for file in map(self._files.get, (NAME_TEXT, NAME_STARTS)))  # type: ignore[union-attr]
@@ -188,12 +257,19 @@ class GraphFolder:
         return np.bincount(self.labels[self.labels >= 0], minlength=len(self.class_names))
 
     def class_number(self, label: ClassLabel) -> int | None:
-        """The position of a class, or None."""
+        """Return the position of a class in ``class_names``.
+
+        Args:
+            label: The class as the user writes it, an integer or a text.
+
+        Returns:
+            The position, or None if the graph has no such class.
+        """
         return class_position(self.class_names, label)
 
     @cached_property
     def same_class_share(self) -> float | None:
-        """Share of edges, among those with both labels known, whose ends are of one class; counted in blocks."""
+        """Share of edges within one class, among edges with both labels known (edge homophily)."""
         same, labelled = 0, 0
         for start, stop in self.neighbour_ranges():
             part = self.neighbours(start, stop)
@@ -209,28 +285,42 @@ class GraphFolder:
         return int((self.degrees() == 0).sum())
 
     def verify(self) -> None:
-        """Compare every file with its checksums; the first that differs is named."""
+        """Compare every file with its checksums; an InputError names the first file that differs."""
         for file in self._files.values():
             file.verify()
 
     # Ids
 
     def ids(self, rows: Any) -> np.ndarray:
-        """(m,) the user's ids of some rows: int64 or texts."""
+        """Return the user's ids of some rows.
+
+        Args:
+            rows: (m,) Rows, in any order.
+
+        Returns:
+            (m,) int64 or texts.
+        """
         return self._ids.of(np.asarray(rows, dtype=np.int64))
 
     def nodes_of(self, ids: Any) -> np.ndarray:
-        """(m,) the rows of the user's ids; -1 where there is none. A number and its text are one id."""
+        """Return the rows with these ids.
+
+        Args:
+            ids: The user's ids. A number and its text are the same id.
+
+        Returns:
+            (m,) int64 Rows; -1 for an id that the graph does not have.
+        """
         return self._ids.find(ids)
 
     @cached_property
     def node_ids(self) -> np.ndarray:
-        """(n,) the user's ids, by row."""
+        """(n,) The user's ids, by row."""
         return self.ids(np.arange(self.node_count))
 
     @cached_property
     def shuffle(self) -> Shuffle:
-        """Rows of the folder ↔ positions in the source, by the key that the import left in the folder."""
+        """Permutation between rows of the folder and positions in the source, from the key in the folder."""
         file = self._files[ORDER_KEY]
         return Shuffle(self.manifest.nodes, int.from_bytes(file.read(0, file.entry.items).tobytes(), "big"))
 
@@ -243,26 +333,46 @@ class GraphFolder:
             return NumberIds(self._files[IDS], index)
         return TextIds(self._files[ID_TEXT], self._files[ID_STARTS], index, self.manifest.hash_seed)
 
-    # Computing on it
+    # Computations
 
     @property
     def work(self) -> Path:
+        """Work folder for intermediate results."""
         return self.resources.work
 
     def device_for(self, wanted: str) -> str:
-        """The CPU; a GPU is refused."""
+        """Return the device to compute on.
+
+        Args:
+            wanted: Name of a device: ``cpu`` or ``auto``.
+
+        Returns:
+            ``cpu``.
+
+        Raises:
+            InputError: If ``wanted`` is a GPU.
+        """
         return device_on_disk(wanted)
 
     @contextmanager
     def with_workers(self: Folder) -> Iterator[Folder]:
-        """The same graph, with workers that run until the context ends."""
+        """Return a context with the same graph and workers that run until it ends."""
         with self.resources.at_work() as resources:
             yield self.with_resources(resources)
 
     def visible(
         self, numbers: np.ndarray, view: FeatureView | None = None, node_of_number: np.ndarray | None = None
     ) -> VisibleFolder:
-        """The part that has some nodes; see :class:`~graphfcl.graph.interfaces.AnyGraph`."""
+        """Return the visible graph of some nodes, which also stays on disk.
+
+        Args:
+            numbers: (m,) Numbers of the visible nodes, ascending.
+            view: Turns raw features into the features that learners see. None keeps raw features.
+            node_of_number: (n,) Row for each number. None means that rows and numbers are the same.
+
+        Returns:
+            The visible graph, without labels and ids.
+        """
         mask = None
         if numbers.size < self.node_count:
             mask = np.zeros(self.node_count, dtype=bool)
@@ -273,22 +383,23 @@ class GraphFolder:
 
     @property
     def bytes_in_memory(self) -> int:
-        """About what a method takes that computes on all of it in memory."""
-        edges = 2 * self.edge_count * 8 * 3  # the graph, what of it is visible, and Â
+        """Estimate of the memory for a method that computes on the whole graph in memory."""
+        edges = 2 * self.edge_count * 8 * 3  # the graph, its visible part, and Â
         width = min(2 * self.feature_count + 128, WIDEST_VECTOR)
         return 2 * self.byte_count + edges + self.node_count * width * BYTES_A_COLUMN
 
     def loaded(self) -> Graph:
-        """The graph in memory; a stream of it has the same nodes in the same parts as one of the folder.
+        """Load the graph into memory, with nodes in the order of rows.
 
-        So it has the folder's fingerprint, and a stream that was saved for one serves for the other.
+        The result has the fingerprint of the folder, so streams draw the same nodes for both, and a stream saved for
+        one can be loaded for the other.
         """
         graph = self._in_memory(None, self.neighbours(0, self.node_count).matrix(self.node_count))
-        vars(graph)["sha256"] = self.sha256  # in place of a cached one: a graph that is made of this one has its own
+        vars(graph)["sha256"] = self.sha256  # fill the cached property; graphs derived from this one compute their own
         return graph
 
     def graph(self) -> Graph:
-        """The whole graph in memory, with its nodes in the order of the source."""
+        """Load the graph into memory, with nodes in the order of the source."""
         rows, positions = (turn(np.arange(self.node_count)) for turn in (self.shuffle.rows, self.shuffle.positions))
         entries = self.neighbours(0, self.node_count).matrix(self.node_count).tocoo()
         ends = (positions[entries.row], positions[entries.col])
@@ -297,7 +408,7 @@ class GraphFolder:
         return self._in_memory(rows, adjacency)
 
     def _in_memory(self, rows: np.ndarray | None, adjacency: sparse.csr_array) -> Graph:
-        """rows: (n,) of the nodes in their order; None: as they are. adjacency: in the same order."""
+        """Make a graph with nodes in the order of ``rows`` (None: unchanged) and an adjacency in that order."""
         features, labels, ids = self.features(0, self.node_count), self.labels, self.node_ids
         if rows is not None:
             features, labels, ids = features[rows], labels[rows], ids[rows]

@@ -1,7 +1,7 @@
-"""Rows that come in the order of the source and leave in the order of the folder, through files.
+"""Reorder rows on disk, from the order of the source to the order of the folder.
 
-Rows are appended to a file for each range of places in the folder. Since places are shuffled, all ranges fill alike.
-In the end each range is read, put in order and appended to the folder.
+Each range of positions in the folder has its own temporary files, to which its rows are appended. Positions are
+random, so all ranges have about the same size. At the end each range is read, sorted and appended to the folder.
 """
 
 from collections.abc import Iterator
@@ -10,14 +10,18 @@ from pathlib import Path
 import numpy as np
 
 RANGES = 256
-BUFFER = 1 << 22  # bytes that wait in memory for each file, at most
+BUFFER = 1 << 22  # maximum bytes in memory for each file
 
 
 class RowSpool:
-    """Rows of several kinds of numbers, of equal or differing length.
+    """Rows of one or more kinds of numbers, of equal or different lengths.
 
-    folder: it must not exist. count: rows in all. dtypes: of the numbers; a row has equally many of each kind.
-    memory: bytes; it decides how many ranges there are if the length of a row is known.
+    Args:
+        folder: Folder for temporary files. It must not exist yet.
+        count: Number of rows.
+        dtypes: Type of each kind of numbers. A row has the same number of items of each kind.
+        memory: Bytes of a range. It determines the number of ranges if ``row_bytes`` is set.
+        row_bytes: Bytes of a row if all rows have the same length.
     """
 
     def __init__(
@@ -29,7 +33,7 @@ class RowSpool:
         self._folder, self._count, self._dtypes = folder, count, tuple(map(np.dtype, dtypes))
 
     def add(self, places: np.ndarray, lengths: np.ndarray, *values: np.ndarray) -> None:
-        """Rows with their places in the folder; each of ``values`` holds the numbers of all of them."""
+        """Add rows with their positions in the folder; each of ``values`` holds one kind of numbers of all rows."""
         ranges = places // self._size
         order = np.argsort(ranges, kind="stable")
         moved = [gather(part, lengths, order) for part in values]
@@ -44,14 +48,14 @@ class RowSpool:
                 self._append(number, f"{kind}", part[ends[start] : ends[stop]].astype(dtype, copy=False))
 
     def ranges(self) -> Iterator[tuple[np.ndarray, list[np.ndarray]]]:
-        """Lengths and numbers of the rows of each range, in order. Its files go when it leaves."""
+        """Yield lengths and numbers of the sorted rows of each range, and delete its files."""
         for number, start in enumerate(range(0, self._count, self._size)):
             places = self._read(number, "places", np.dtype("<i8"))
             lengths = self._read(number, "lengths", np.dtype("<i8"))
             stop = min(start + self._size, self._count)
             order = np.argsort(places)
             if not np.array_equal(places[order], np.arange(start, stop)):
-                raise ValueError("rows are missing, or stand twice")
+                raise ValueError("rows are missing, or occur twice")
             values = []
             for kind, dtype in enumerate(self._dtypes):
                 values.append(gather(self._read(number, f"{kind}", dtype), lengths, order))
@@ -70,7 +74,7 @@ class RowSpool:
 
 
 def gather(values: np.ndarray, lengths: np.ndarray, order: np.ndarray) -> np.ndarray:
-    """The numbers of rows of differing length, with the rows in another order."""
+    """Reorder rows of different lengths and return their numbers."""
     if lengths.size and (lengths == lengths[0]).all():
         return values.reshape(lengths.size, -1)[order].reshape(-1)
     starts = np.concatenate([[0], np.cumsum(lengths)])[:-1]

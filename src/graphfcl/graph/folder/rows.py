@@ -1,4 +1,4 @@
-"""Edges and features of a graph folder by row: all that computing on it takes."""
+"""Edges and features of a graph folder by row, which is all that computations need."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -26,15 +26,18 @@ from graphfcl.graph.views import Features, stacked
 from graphfcl.runtime.files import sha256_of
 
 ROW_FILES = (INDPTR, INDICES, WEIGHTS, ROWS, FEATURE_INDPTR, FEATURE_INDICES, FEATURE_VALUES)
-STEP = 1 << 22  # neighbours at a time where all rows are read
-NEAR_ENOUGH = 64  # rows between two that are read in one go
+STEP = 1 << 22  # neighbours in a block when all rows are read
+LARGEST_GAP = 64  # rows that are at most this far apart are read together
 
 
 @dataclass(frozen=True, eq=False)
 class Neighbours:
-    """Rows of the adjacency: row i has ``indices[indptr[i]:indptr[i + 1]]``, ascending, without itself.
+    """Rows of the adjacency in CSR form. The neighbours of row i are ``indices[indptr[i]:indptr[i + 1]]``, ascending.
 
-    indptr: (rows + 1,) int64, from 0. indices: int32 or int64. weights: float32, None if all are 1.
+    Args:
+        indptr: (rows + 1,) int64 Pointers, from 0.
+        indices: (e,) int32 or int64 Neighbours.
+        weights: (e,) float32 Weights. None if all are 1.
     """
 
     indptr: np.ndarray
@@ -42,20 +45,29 @@ class Neighbours:
     weights: np.ndarray | None
 
     def matrix(self, width: int) -> sparse.csr_array:
-        """(rows, width) float32 as a CSR matrix."""
+        """Return a (rows, width) float32 CSR matrix."""
         weights = np.ones(self.indices.size, dtype=np.float32) if self.weights is None else self.weights
         return sparse.csr_array((weights, self.indices, self.indptr), shape=(self.indptr.size - 1, width))
 
 
 @dataclass(frozen=True, eq=False)
 class FolderRows:
-    """The rows of a graph folder without labels, ids, names of classes and the key of its order.
+    """Edges and features of a graph folder, without labels, ids, class names and the key of the row order.
 
-    Learners are handed this and never a :class:`~graphfcl.graph.folder.reader.GraphFolder`. Every block of a file is
+    Learners receive this and never a :class:`~graphfcl.graph.folder.reader.GraphFolder`. Each block of a file is
     compared with its checksum when it is first read.
 
-    key: identifies the content. mask: (node_count,) bool, the rows that are shown; None shows all. A hidden row keeps
-    its place, has no edges, and its features are 0.
+    Args:
+        path: The folder.
+        key: Fingerprint of the content.
+        node_count: Number of rows.
+        edge_count: Number of undirected edges.
+        feature_count: Number of feature columns.
+        weighted: Whether any edge has a weight other than 1.
+        sparse_features: Whether features are CSR matrices.
+        files: Reader of each file, by name.
+        mask: (node_count,) bool, True for visible rows. None if all are visible. A hidden row keeps its position and
+            has no edges and no features.
     """
 
     path: Path
@@ -70,7 +82,7 @@ class FolderRows:
 
     @classmethod
     def of(cls, path: Path, manifest: Manifest, files: Mapping[str, BlockReader]) -> "FolderRows":
-        """Those of a folder. files: may hold others as well."""
+        """Make the rows of a folder from its manifest and files."""
         return cls(
             path=path,
             key=sha256_of(f"rows {manifest.digest}".encode()),
@@ -86,13 +98,13 @@ class FolderRows:
         return _open, (self.path, self.mask)
 
     def hiding(self, mask: np.ndarray | None) -> "FolderRows":
-        """With the rows hidden where the mask is false, and those that are hidden already."""
+        """Return the same rows, of which those are also hidden for which the mask is false."""
         if mask is None:
             return self
         return replace(self, mask=mask if self.mask is None else mask & self.mask)
 
     def neighbours(self, start: int, stop: int) -> Neighbours:
-        """The neighbours of rows ``start`` to ``stop`` - 1, read into fresh arrays."""
+        """Read the neighbours of rows ``start`` to ``stop`` - 1 into new arrays."""
         part = self._all_neighbours(start, stop)
         if self.mask is None:
             return part
@@ -101,7 +113,7 @@ class FolderRows:
         return Neighbours(ends[part.indptr], part.indices[shown], None if part.weights is None else part.weights[shown])
 
     def _all_neighbours(self, start: int, stop: int) -> Neighbours:
-        """Those of hidden rows among them."""
+        """Read neighbours, including hidden rows."""
         indptr = self._pointers(INDPTR, start, stop)
         low, high = int(indptr[0]), int(indptr[-1])
         indices = self.files[INDICES].read(low, high)
@@ -113,7 +125,7 @@ class FolderRows:
         return Neighbours(indptr - low, indices, weights)
 
     def neighbours_at(self, rows: np.ndarray) -> sparse.csr_array:
-        """(m, n) float32 rows of the adjacency in any order."""
+        """Return (m, n) float32 rows of the adjacency in any order."""
         ordered, places = _ascending(rows)
         parts, chosen = [], []
         for start, stop, low, high in _runs(ordered):
@@ -125,7 +137,7 @@ class FolderRows:
         return matrix if places is None else sparse.csr_array(matrix[places])
 
     def neighbour_ranges(self, neighbours: int = STEP) -> list[tuple[int, int]]:
-        """Ranges of rows that cover the graph, each with about so many neighbours (more if a single row has more)."""
+        """Split all rows into ranges with about this many neighbours (more if a single row has more)."""
         ranges, start = [], 0
         for begin in range(0, self.node_count, STEP):
             ends = self._pointers(INDPTR, begin, min(begin + STEP, self.node_count))
@@ -138,7 +150,7 @@ class FolderRows:
         return ranges
 
     def degrees(self) -> np.ndarray:
-        """(n,) float32 sums of the weights of a row's edges."""
+        """Return (n,) float32 sums of the edge weights of each row."""
         sums = np.empty(self.node_count, dtype=np.float32)
         for start, stop in self.neighbour_ranges():
             sums[start:stop] = self._degrees(start, stop)
@@ -155,7 +167,7 @@ class FolderRows:
         return np.bincount(rows, weights=part.weights, minlength=stop - start)
 
     def features(self, start: int, stop: int) -> Features:
-        """(stop - start, d) float32, a CSR matrix if the folder has sparse features."""
+        """Return (stop - start, d) float32 features, a CSR matrix if the folder has sparse features."""
         if not 0 <= start <= stop <= self.node_count:
             raise InputError(f"{self.path} has no rows {start} to {stop}: it has {self.node_count:,} nodes.")
         rows = self._all_features(start, stop)
@@ -163,7 +175,7 @@ class FolderRows:
         return _emptied(rows, hidden) if hidden.size else rows
 
     def _all_features(self, start: int, stop: int) -> Features:
-        """Those of hidden rows among them."""
+        """Read features, including hidden rows."""
         width = self.feature_count
         if not self.sparse_features:
             rows = self.files[ROWS].read(start * width, stop * width).reshape(stop - start, width)
@@ -181,14 +193,14 @@ class FolderRows:
         return sparse.csr_array((values, columns, indptr - low), shape=(stop - start, width))
 
     def features_at(self, rows: np.ndarray) -> Features:
-        """(m, d) float32 features of rows in any order."""
+        """Return (m, d) float32 features of rows in any order."""
         ordered, places = _ascending(rows)
         parts = [self.features(start, stop)[ordered[low:high] - start] for start, stop, low, high in _runs(ordered)]
         together = stacked(parts) if parts else self.features(0, 0)
         return together if places is None else together[places]
 
     def _pointers(self, name: str, start: int, stop: int) -> np.ndarray:
-        """(stop - start + 1,) where the entries of some rows begin; checked, because scipy trusts them."""
+        """Read (stop - start + 1,) CSR pointers and check them, because scipy does not."""
         pointers = self.files[name].read(start, stop + 1)
         if (np.diff(pointers) < 0).any():
             raise misfit(self.path / name)
@@ -196,12 +208,12 @@ class FolderRows:
 
 
 def misfit(path: Path) -> InputError:
-    """A file whose numbers cannot be right."""
-    return InputError(f"{path} holds numbers that cannot be right: copy it again or import the graph again.")
+    """Make the error for a file with invalid numbers."""
+    return InputError(f"{path} holds invalid numbers: copy it again or import the graph again.")
 
 
 def _emptied(rows: Features, places: np.ndarray) -> Features:
-    """The same with some rows 0. rows: may be changed."""
+    """Set some rows to 0; ``rows`` may be changed in place."""
     if isinstance(rows, np.ndarray):
         rows[places] = 0
         return rows
@@ -214,7 +226,10 @@ def _emptied(rows: Features, places: np.ndarray) -> Features:
 
 
 def _ascending(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
-    """The rows in ascending order, each once, and the place of each given row among them; None if they are so."""
+    """Return rows in ascending order without duplicates, and the position of each row in them.
+
+    Positions are None if the rows are ascending already.
+    """
     if rows.size < 2 or (np.diff(rows) > 0).all():
         return rows, None
     ordered, places = np.unique(rows, return_inverse=True)
@@ -222,10 +237,10 @@ def _ascending(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
 
 
 def _runs(rows: np.ndarray) -> list[tuple[int, int, int, int]]:
-    """(first row, end, first place, end) of runs of ascending rows that lie so near that they are read in one go."""
+    """Group ascending rows that are read together; return (first row, end, first position, end) of each group."""
     if not rows.size:
         return []
-    cuts = np.flatnonzero(np.diff(rows) > NEAR_ENOUGH) + 1
+    cuts = np.flatnonzero(np.diff(rows) > LARGEST_GAP) + 1
     lows, highs = np.concatenate([[0], cuts]), np.concatenate([cuts, [rows.size]])
     return [
         (int(rows[low]), int(rows[high - 1]) + 1, int(low), int(high)) for low, high in zip(lows, highs, strict=True)
@@ -233,7 +248,7 @@ def _runs(rows: np.ndarray) -> list[tuple[int, int, int, int]]:
 
 
 def _chosen_rows(reads: list[Neighbours], chosen: list[np.ndarray], width: int) -> sparse.csr_array:
-    """(m, n) some rows of what was read, one after the other. There may be thousands of reads, a few rows each."""
+    """Join chosen rows of several reads into an (m, n) matrix. There may be thousands of reads with a few rows each."""
     if not reads:
         return sparse.csr_array((0, width), dtype=np.float32)
     lengths = np.concatenate([np.diff(read.indptr) for read in reads])

@@ -1,4 +1,4 @@
-"""What a graph folder is built from: a graph that is read in blocks."""
+"""Sources of graph folders: graphs that are read in blocks."""
 
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
@@ -14,12 +14,12 @@ from graphfcl.graph.ids import pack_texts
 from graphfcl.graph.labels import CleanLabels
 from graphfcl.graph.tables.columns import ReadColumns
 
-STEP = 1 << 18  # edges or numbers at a time
+STEP = 1 << 18  # edges or numbers in a block
 
 
 @dataclass(frozen=True, eq=False)
 class EdgeBlock:
-    """Edges between positions of nodes in the source. first: how many stood before this block. weights: or None."""
+    """A block of edges between positions of nodes in the source; ``first`` is the number of edges before it."""
 
     first: int
     source: np.ndarray
@@ -29,7 +29,7 @@ class EdgeBlock:
 
 @dataclass(frozen=True, eq=False)
 class TextBlock:
-    """Some ids as texts. content: UTF-8, one after the other. starts: (m + 1,) where each begins."""
+    """A block of ids in text form: their UTF-8 bytes, and (m + 1,) the positions where ids begin."""
 
     content: np.ndarray
     starts: np.ndarray
@@ -40,7 +40,7 @@ TextIds: TypeAlias = Callable[[], Iterator[TextBlock]]
 
 @dataclass(frozen=True)
 class Spool:
-    """Where a source may keep files while it is read, and how many bytes of memory it may use then."""
+    """Folder for temporary files of a source, and bytes of memory that it may use."""
 
     folder: Path
     memory: int
@@ -48,19 +48,34 @@ class Spool:
 
 @dataclass(frozen=True, eq=False)
 class GraphSource:
-    """A graph of which small things are in memory and large ones come in blocks, each time they are asked for.
+    """A graph with small data in memory and large data in blocks. Functions may be called several times.
 
-    nodes_where, edges_where: what messages call the places they were read from; edge_place: a single edge.
-    labels: of all nodes, with the names of the classes.
-    ids: (n,) int64; or a function that gives texts in blocks, each text once; or None, if ids are 0 to n-1.
-    features: gives (rows, d) blocks, dense or all sparse, of all nodes in order.
-    edges: gives the edges, in any order. mirrored: each is listed once and means both directions.
-    weighted: edges come with weights. repeated: what becomes of several weights of an edge; for ``last`` edges come in
-    order.
-    notes: those before what is said of edges and labels. edge_notes: those known once the edges were read.
-    columns: those of the tables that it is read from. column_min_nodes: that of :class:`Graph`.
-    fingerprint: a text that differs whenever nodes or edges do, the order of nodes included; the rows of a folder are
-    ordered by it, and learners never learn it. node_bytes: memory for each node that the source holds itself.
+    Args:
+        name: Name of the graph.
+        made_of: What the graph is read from.
+        nodes_where: Name of the source of nodes in messages.
+        edges_where: Name of the source of edges in messages.
+        node_count: Number of nodes.
+        labels: Labels of all nodes and names of the classes.
+        features: Yields (rows, d) blocks of all nodes in order, all dense or all sparse.
+        edges: Yields edges in any order, or in order if ``repeated`` is ``last``.
+        fingerprint: Returns a text that identifies nodes, edges and their order. It determines the order of rows in
+            the folder, and learners never see it.
+        ids: (n,) int64, or a function that yields different texts in blocks. None if ids are 0 to n - 1.
+        feature_count: Number of feature columns.
+        sparse_features: Whether feature blocks are CSR matrices.
+        weighted: Whether edges have weights.
+        repeated: How weights of duplicate edges are combined, a key of :data:`REPEATED`.
+        mirrored: Whether each edge is listed once and means both directions.
+        feature_names: (d,) Names of the feature columns.
+        text: Set if features are word counts.
+        notes: Notes that come before notes on edges and labels.
+        edge_notes: Returns notes that are known after the edges were read.
+        cleaned: Number of ids and class names that were cleaned.
+        node_bytes: Bytes per node that the source itself needs.
+        columns: Column names of the tables that the graph is read from.
+        column_min_nodes: As in :class:`Graph`.
+        edge_place: Name of a single edge in messages.
     """
 
     name: str
@@ -93,7 +108,7 @@ Source: TypeAlias = GraphSource | Callable[[Spool], GraphSource]  # or a functio
 
 
 def of_graph(graph: Graph, made_of: str | None = None) -> GraphSource:
-    """A graph that is in memory."""
+    """Make a source of a graph in memory."""
     return GraphSource(
         name=graph.name,
         made_of=made_of or graph.name,
@@ -120,7 +135,7 @@ def of_graph(graph: Graph, made_of: str | None = None) -> GraphSource:
 
 
 def of_files(*paths: Path) -> Callable[[], str]:
-    """The fingerprint of a source whose content is that of some files; one that does not exist counts as such."""
+    """Return the fingerprint function of a source that consists of files, which may be missing."""
 
     def fingerprint() -> str:
         digest = hashlib.sha256()
@@ -142,7 +157,7 @@ def _file_digest(path: Path) -> bytes:
 
 
 def ids_in_memory(ids: np.ndarray) -> np.ndarray | TextIds | None:
-    """Ids as :func:`graphfcl.graph.ids.make_ids` gives them, for :class:`GraphSource`."""
+    """Convert ids of :func:`graphfcl.graph.ids.make_ids` to the form of :class:`GraphSource`."""
     if ids.dtype.kind != "i":
         return lambda: (TextBlock(*pack_texts(ids[at : at + STEP].tolist())) for at in range(0, ids.size, STEP))
     return None if np.array_equal(ids, np.arange(ids.size)) else ids
@@ -156,7 +171,7 @@ def _features(graph: Graph) -> Iterator[Features]:
 
 
 def _edges(graph: Graph) -> Iterator[EdgeBlock]:
-    """Each edge once, from the smaller node to the larger."""
+    """Yield each edge once, from the smaller node to the larger."""
     indptr, first = graph.adjacency.indptr, 0
     for start in range(0, graph.adjacency.nnz, STEP):
         stop = min(start + STEP, graph.adjacency.nnz)

@@ -1,10 +1,10 @@
-"""The user's ids in a graph folder: ids of rows (``of``), and rows of ids (``find``), without reading them all.
+"""The user's ids in a graph folder: ids of rows (``of``) and rows of ids (``find``), without reading all ids.
 
-``find`` returns (m,) rows, -1 where no node has the id. A number and its text are one id.
+``find`` returns (m,) rows, with -1 where no node has the id. A number and its text are the same id.
 
-Texts are found by keys, hashes of 64 bits. The key of a text of bytes b₀ … b_{m−1} is mix(Σᵢ T[bᵢ]·pⁱ + m) modulo 2⁶⁴,
-where T (256 numbers) and the odd number p come from a seed. An import tries seeds until all keys of a graph differ, so
-that a key belongs to one text.
+Texts are found by 64-bit hash keys. The key of a text with bytes b₀ … b_{m−1} is mix(Σᵢ T[bᵢ]·pⁱ + m) modulo 2⁶⁴, where
+T (256 numbers) and the odd number p come from a seed. The import tries seeds until all keys of a graph differ, so each
+key belongs to one text.
 """
 
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from graphfcl.graph.folder.blocks import BlockReader
 from graphfcl.graph.folder.permutation import Shuffle, mixed
 from graphfcl.graph.ids import listed, normal, pack_texts, text_array, text_of, unpack_texts, whole_numbers
 
-STEP = 1 << 18  # bytes of texts whose keys are computed at a time
+STEP = 1 << 18  # bytes of texts in a block while keys are computed
 
 
 @dataclass(frozen=True)
@@ -38,13 +38,13 @@ class RangeIds:
 
 @dataclass(frozen=True)
 class KeyIndex:
-    """Rows by keys. keys: ascending, each once. order: the row of each key."""
+    """Finds rows by keys; ``keys`` are ascending and different, ``order`` has the row of each key."""
 
     keys: BlockReader
     order: BlockReader
 
     def find(self, wanted: np.ndarray) -> np.ndarray:
-        """(m,) rows, -1 where there is no such key. A block is read only if a key may stand in it."""
+        """Return (m,) rows, -1 where there is no such key. Only blocks that may contain a key are read."""
         arranged = np.argsort(wanted, kind="stable")
         ordered = wanted[arranged].astype(self.keys.dtype)
         matches = np.full(ordered.size, -1, dtype=np.int64)
@@ -69,7 +69,7 @@ class KeyIndex:
 
 @dataclass(frozen=True)
 class NumberIds:
-    """Whole numbers. ids: in the order of rows."""
+    """Ids that are whole numbers, stored in the order of rows."""
 
     ids: BlockReader
     index: KeyIndex
@@ -84,7 +84,7 @@ class NumberIds:
 
 @dataclass(frozen=True)
 class TextIds:
-    """Texts. content, starts: UTF-8 in the order of rows, and where each text begins. seed: that of the keys."""
+    """Ids that are texts, stored as UTF-8 in the order of rows; ``seed`` is the seed of their keys."""
 
     content: BlockReader
     starts: BlockReader
@@ -108,7 +108,7 @@ class TextIds:
         places = np.flatnonzero(matches >= 0)
         stored = self.of(matches[places]).tolist()
         same_key = [place for place, text in zip(places.tolist(), stored, strict=True) if text != texts[place]]
-        matches[same_key] = -1  # other texts with the same key
+        matches[same_key] = -1  # a different text with the same key
         return matches
 
 
@@ -116,7 +116,7 @@ StoredIds: TypeAlias = RangeIds | NumberIds | TextIds
 
 
 def text_keys(content: np.ndarray, starts: np.ndarray, seed: int) -> np.ndarray:
-    """(m,) uint64 keys. content: uint8, the texts one after the other. starts: (m + 1,) where each begins."""
+    """Compute (m,) uint64 keys of texts from their UTF-8 bytes and (m + 1,) the positions where texts begin."""
     state = np.random.SeedSequence(seed).generate_state(257, np.uint64)
     table, base = state[:256], state[256] | np.uint64(1)
     lengths = np.diff(starts)

@@ -1,7 +1,7 @@
-"""Where a graph folder is built: beside its place, moved there when it is whole.
+"""The workspace in which a graph folder is built, and from which it is moved to its place when it is complete.
 
-``out`` is built in ``.out.importing`` in the same folder. A process that is killed leaves that folder behind; the next
-import to the same place empties it and starts over.
+The folder ``out`` is built in ``.out.importing`` beside it. If the process is killed, that folder stays, and the next
+import to ``out`` empties it and starts again.
 """
 
 import errno
@@ -22,23 +22,23 @@ LOCK, SPOOL = "lock", "spool"
 
 
 class Workspace:
-    """The unfinished folder: files that will stay, and a folder ``spool`` for those that will not."""
+    """The unfinished folder, with a folder ``spool`` for temporary files."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.spool = folder, folder / SPOOL
         self._writers: dict[str, BlockWriter] = {}
 
     def file(self, name: str, dtype: str, block: int = BLOCK) -> BlockWriter:
-        """A file of the graph folder, to be appended to."""
+        """Create a file of the graph folder to append to."""
         self._writers[name] = BlockWriter(self.folder / name, dtype, block)
         return self._writers[name]
 
     def write(self, name: str, values: np.ndarray, dtype: str, block: int = BLOCK) -> None:
-        """A whole file."""
+        """Write a whole file."""
         self.file(name, dtype, block).append(values)
 
     def drop(self, name: str) -> None:
-        """Take back a file that turned out not to be needed."""
+        """Delete a file that is not needed after all."""
         self._writers.pop(name).abandon()
         (self.folder / name).unlink()
 
@@ -53,9 +53,9 @@ class Workspace:
 
 @contextmanager
 def workspace(out: Path) -> Iterator[Workspace]:
-    """A workspace that only this process writes to. Whatever ends the block, nothing of it stays behind.
+    """Return a context with a workspace that only this process writes to; it is deleted at the end in any case.
 
-    A full disk, or another failure of it, is one sentence.
+    Errors of the disk become an InputError.
     """
     refuse_existing(out)
     folder = out.absolute().with_name(f".{out.absolute().name}.importing")
@@ -78,7 +78,7 @@ def workspace(out: Path) -> Iterator[Workspace]:
 
 
 def publish(space: Workspace, manifest: Manifest, out: Path) -> None:
-    """Write the manifest and move the folder to its place."""
+    """Write the manifest and move the folder to ``out``."""
     shutil.rmtree(space.spool)
     (space.folder / LOCK).unlink()
     write_manifest(space.folder, manifest)
@@ -93,7 +93,7 @@ def publish(space: Workspace, manifest: Manifest, out: Path) -> None:
 
 
 def refuse_existing(out: Path) -> None:
-    """An empty folder may be replaced; anything else stays."""
+    """Raise an InputError if ``out`` exists and is not an empty folder."""
     if out.is_dir() and not any(out.iterdir()):
         return
     if out.exists() or out.is_symlink():

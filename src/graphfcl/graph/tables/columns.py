@@ -1,4 +1,4 @@
-"""What the columns of tables of nodes and edges are called: what a user says, and what was read."""
+"""Which columns of tables are ids, labels, features and so on: the user's choice, and the choice that was read."""
 
 import math
 import re
@@ -16,9 +16,9 @@ TEXT_NAMES = ("text",)
 SOURCE_NAMES = ("source", "src", "from")
 TARGET_NAMES = ("target", "dst", "to")
 WEIGHT_NAMES = ("weight",)
-# Labels that mean unknown; a blank does besides. Spreadsheets write #N/A, pandas <NA>.
+# Labels that mean unknown, in addition to a blank. Spreadsheets write #N/A, pandas <NA>.
 MISSING = ("NA", "N/A", "n.a.", "#N/A", "<NA>", "nan", "None", "null", "unknown", "-1", "-", "?")
-Names = str | Iterable[str] | None  # "a+b" or "a,b", or a list of names
+Names = str | Iterable[str] | None  # "a+b", "a,b" or a list of names
 SEVERAL = ("text", "dates", "categories", "vectors")
 REPEATED = {
     "max": "the largest weight stays",
@@ -32,20 +32,21 @@ FOLD: dict[Any, bool | None] = {"no": False, "yes": True, False: False, True: Tr
 
 
 def label_key(name: str) -> str:
-    """The form in which labels are compared with names that mean unknown."""
+    """Normalise a label for the comparison with names that mean unknown."""
     return normal(name).casefold()
 
 
 def unknown_keys(missing: Iterable[str] | None, known: Iterable[str] | None = None) -> frozenset[str]:
-    """The labels that mean unknown, as keys: a blank, the usual ones but for ``known``, and ``missing``."""
+    """Return keys of labels that mean unknown: a blank, the usual names except ``known``, and ``missing``."""
     usual = {label_key(name) for name in MISSING} - {label_key(str(name)) for name in known or ()}
     return frozenset({"", *usual, *(label_key(str(name)) for name in missing or ())})
 
 
 def gap_keys(missing: Iterable[str] | None, known: Iterable[str] | None = None) -> frozenset[str]:
-    """The texts in place of which there is no value, as keys: the usual words but for ``known``, and ``missing``.
+    """Return keys of texts that mean a missing value: the usual words except ``known``, and ``missing``.
 
-    A label -1 is unknown, but a price or a category -1 is a value unless ``missing`` names it.
+    The usual number -1 is left out: a label -1 is unknown, but a price or a category -1 is a value unless ``missing``
+    names it.
     """
     words = {key for key in unknown_keys(None, known) if key and _number(key) is None}
     return frozenset({*words, *(label_key(str(name)) for name in missing or ())} - {""})
@@ -63,7 +64,9 @@ def _number(text: str) -> float | None:
 class Notation:
     """How numbers and dates are written in texts.
 
-    missing: texts in place of which there is no value, as keys. decimal: comma or point.
+    Args:
+        missing: Keys of texts that mean a missing value.
+        decimal: Decimal separator, ``point`` or ``comma``.
     """
 
     missing: frozenset[str] = gap_keys(None)
@@ -71,7 +74,7 @@ class Notation:
 
     @cached_property
     def missing_numbers(self) -> tuple[float, ...]:
-        """The numbers among them."""
+        """Missing values that are numbers."""
         texts = [text.replace(",", ".") if self.decimal == "comma" else text for text in sorted(self.missing)]
         return tuple(number for number in map(_number, texts) if number is not None)
 
@@ -81,13 +84,24 @@ USUAL = Notation()
 
 @dataclass(frozen=True)
 class ReadColumns:
-    """The columns that a graph was read from, so that later tables of the same form are read alike.
+    """The columns that a graph was read from, by which later tables of the same form are read.
 
-    text: columns whose words are features. dates, categories, vectors: columns of which several features or other
-    numbers were made; those of plain numbers are called as the features. missing: further labels that mean unknown;
-    known: usual ones that are classes. unused: columns of nodes that say nothing. medians: of each column of numbers or
-    dates, in place of a missing value. marked: those of which a feature says where a value is missing.
-    features and drop: what a user asked for; with the fields behind them as in :class:`TableColumns`.
+    Fields that are not listed here are those of :class:`TableColumns`, as the user set them.
+
+    Args:
+        id: Column of node ids.
+        label: Column of labels.
+        source: Column of the first ends of edges.
+        target: Column of the second ends of edges.
+        weight: Column of edge weights, or None.
+        text: Columns whose words are features.
+        dates: Columns of dates.
+        categories: Columns with one feature for each value.
+        vectors: Columns of lists of numbers, or names of ``.npy`` files. Columns of plain numbers are not listed: they
+            have the names of the features.
+        unused: Columns of nodes that are no features because they hold no information.
+        medians: Median of each column of numbers or dates, which replaces missing values.
+        marked: Columns with an additional feature that is 1 where a value is missing.
     """
 
     id: str
@@ -113,9 +127,9 @@ class ReadColumns:
     unknown_ends: str = "refuse"
 
     def requested(self, nodes: Sequence[str], edges: Sequence[str]) -> "TableColumns":
-        """What reads tables as those of the fit were read. nodes, edges: the columns that they have."""
+        """Return settings that read new tables in the same way; ``nodes`` and ``edges`` are their column names."""
 
-        def there(names: Iterable[str]) -> list[str] | None:
+        def present(names: Iterable[str]) -> list[str] | None:
             return [name for name in names if name in nodes and name not in (self.features or ())] or None
 
         features = None if self.features is None else [name for name in self.features if name in nodes]
@@ -129,10 +143,10 @@ class ReadColumns:
             self.weight if self.weight in edges else None,
             self.min_nodes,
             features,
-            there(self.drop),
-            there(self.categories),
-            there(self.dates),
-            [*(there(self.vectors) or ()), *files] or None,
+            present(self.drop),
+            present(self.categories),
+            present(self.dates),
+            [*(present(self.vectors) or ()), *files] or None,
             self.missing,
             self.known,
             self.decimal,
@@ -143,17 +157,17 @@ class ReadColumns:
 
     @property
     def of_nodes(self) -> frozenset[str]:
-        """The columns of the table of nodes that are neither ids nor labels, but for those of plain numbers."""
+        """Columns of the table of nodes other than ids, labels and plain numbers."""
         return frozenset((*self.text, *self.dates, *self.categories, *self.vectors, *self.unused))
 
     @property
     def unknown_keys(self) -> frozenset[str]:
-        """The labels that mean unknown, as keys."""
+        """Keys of labels that mean unknown."""
         return unknown_keys(self.missing, self.known)
 
     @property
     def gap_keys(self) -> frozenset[str]:
-        """The texts that are no category, as keys."""
+        """Keys of texts that mean a missing category."""
         return gap_keys(self.missing, self.known)
 
     @property
@@ -161,17 +175,17 @@ class ReadColumns:
         return Notation(gap_keys(self.missing), self.decimal)
 
     def means_unknown(self, name: str) -> bool:
-        """Whether a label of this name means that the class is not known."""
+        """Tell whether a label of this name means that the class is not known."""
         return label_key(name) in self.unknown_keys
 
     def as_json(self) -> dict[str, Any]:
-        """Plain values; what most tables do not have is left out."""
+        """Return values for JSON, without optional fields that have their default."""
         values = {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
         return {name: value for name, value in values.items() if name not in OPTIONAL or value != OPTIONAL[name]}
 
     @classmethod
     def from_json(cls, values: Any) -> "ReadColumns":
-        """The reverse; ValueError if it is not that."""
+        """Read the values of :meth:`as_json`; a ValueError if they are damaged."""
         if not isinstance(values, Mapping) or set(values) | set(OPTIONAL) != set(cls.__dataclass_fields__):
             raise ValueError("these are no columns of tables")
         values = {**OPTIONAL, **values}
@@ -199,7 +213,7 @@ class ReadColumns:
         return cls(**fields)
 
 
-# The fields that JSON may lack, with what they are then.
+# Fields that may be absent from JSON, and their defaults.
 OPTIONAL: dict[str, Any] = {
     "missing": [],
     "known": [],
@@ -218,21 +232,44 @@ OPTIONAL: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class TableColumns:
-    """Which columns of the tables are what. Several names are written ``a+b`` or ``a,b``, in Python also as a list.
+    """Which columns of tables are ids, labels, features and so on, and how values are read.
 
-    id, label, source, target, weight: None means the first of the usual names that is there.
-    text: columns whose words become features; None: the column ``text`` if there is one.
-    min_nodes: that of :class:`graphfcl.graph.TextSettings`.
-    features: the columns that are features, each as what it is; None: all columns of numbers, or the text alone.
-    drop: columns that are never features. categories: columns of which each value becomes a feature of 0 and 1.
-    dates: columns that become days since 1970. vectors: columns of lists of numbers (Parquet), or ``.npy`` files
-    beside the tables with a row for each node.
-    missing: labels that mean that the class is not known, besides a blank and the usual ones. In columns of numbers,
-    dates and categories they mean that there is no value. known: usual ones that are classes.
-    decimal: ``comma`` if numbers in texts are written so. fold: spellings of a label that differ only by case, white
-    space or accents are one class; None: they are not, but a refit keeps to what its model does.
-    repeated: the weight of an edge that has several rows: ``max``, ``sum``, ``count`` or ``last``.
-    unknown_ends: ``refuse`` edges that lead to no node, or ``skip`` them.
+    Fields that take several names accept a list, or a text such as ``a+b`` or ``a,b``.
+
+    Args:
+        id: Column of node ids. Default: the first of ``id``, ``node``, ``node_id``.
+        label: Column of labels. Default: the first of ``label``, ``class``.
+        text: Columns whose words become features. Default: ``text``, if there is such a column.
+        source: Column of the first ends of edges. Default: the first of ``source``, ``src``, ``from``.
+        target: Column of the second ends of edges. Default: the first of ``target``, ``dst``, ``to``.
+        weight: Column of edge weights. Default: ``weight``, if there is such a column.
+        min_nodes: Minimum number of session-0 nodes in which a word must occur to be used.
+        features: Columns that become features, each by its type. Default: all columns of numbers, or the text alone if
+            there is one.
+        drop: Columns that never become features.
+        categories: Columns of which each value becomes a feature of 0 and 1.
+        dates: Columns that become days since 1970.
+        vectors: Parquet columns of lists of numbers, or ``.npy`` files beside the tables with one row per node.
+        missing: Labels that mean that the class is not known, in addition to a blank and the usual ones (``NA``,
+            ``unknown``, ``-1``, …). In columns of numbers, dates and categories they mean that a value is missing.
+        known: Usual ones that are classes in these tables.
+        decimal: Decimal separator of numbers in texts, ``point`` or ``comma``.
+        fold: Whether labels that differ only by case, white space or accents are one class. None means no, except
+            that a refit does what the model does.
+        repeated: Weight of an edge with several rows: ``max``, ``sum``, ``count`` or ``last``.
+        unknown_ends: What to do with edges whose ends are not among the nodes: ``refuse`` or ``skip``.
+
+    Raises:
+        InputError: If an option has a value that it does not take.
+
+    Examples:
+        >>> from pathlib import Path
+        >>> from graphfcl import TableColumns, read_tables
+        >>> _ = Path("nodes.csv").write_text("sku,kind,title\\na,tea,green tea\\nb,tea,black tea\\nc,,tea cup\\n")
+        >>> _ = Path("edges.csv").write_text("source,target\\na,b\\nb,c\\n")
+        >>> columns = TableColumns(id="sku", label="kind", text="title")
+        >>> read_tables(".", columns, name="shop")
+        Graph('shop', 3 nodes, 2 edges, 4 features, 1 classes)
     """
 
     id: str | None = None
@@ -265,7 +302,7 @@ class TableColumns:
         }
         both = next((name for key, name in names["known"].items() if key in names["missing"]), None)
         if both is not None:
-            raise InputError(f"{both!r} stands in missing= and in known=: choose one of them.")
+            raise InputError(f"{both!r} is in both missing= and known=: choose one of them.")
 
     def _check(self, option: str, listed: Iterable[str], values: Iterable[Any]) -> None:
         value = getattr(self, option)
@@ -279,16 +316,26 @@ class TableColumns:
 
     @property
     def gap_keys(self) -> frozenset[str]:
-        """The texts that are no category, as keys."""
+        """Keys of texts that mean a missing category."""
         return gap_keys(self.names("missing"), self.names("known"))
 
     @property
     def unknown_keys(self) -> frozenset[str]:
-        """The labels that mean unknown, as keys."""
+        """Keys of labels that mean unknown."""
         return unknown_keys(self.names("missing"), self.names("known"))
 
     def with_options(self, options: Mapping[str, Any]) -> "TableColumns":
-        """The same with some fields of other values; a name that is no field is an error."""
+        """Return a copy with other values of some fields.
+
+        Args:
+            options: New values, by the names of the fields.
+
+        Returns:
+            The copy.
+
+        Raises:
+            InputError: If a name is not a field.
+        """
         for name in options:
             if name not in self.__dataclass_fields__:
                 hint = did_you_mean(name, tuple(self.__dataclass_fields__))
@@ -296,9 +343,14 @@ class TableColumns:
         return replace(self, **options)
 
     def names(self, option: str, columns: Sequence[str] = ()) -> tuple[str, ...] | None:
-        """The names that an option lists; None if it was not given.
+        """Return the column names in an option.
 
-        columns: names in which a plus or a comma may stand.
+        Args:
+            option: Name of a field that takes several names.
+            columns: Names of existing columns, of which some may contain a plus or a comma.
+
+        Returns:
+            The names, each once, or None if the option is not set.
         """
         value = getattr(self, option)
         if value is None:
@@ -308,8 +360,8 @@ class TableColumns:
 
 
 def _separate(text: str, columns: Sequence[str]) -> list[str]:
-    """The names in a text, cut at each plus and comma; of these parts the longest run that names a column is one."""
-    parts = re.split("([+,])", text)  # names at even places, what stands between them at odd ones
+    """Split a text at plus and comma, but keep the longest run of parts that is the name of a column together."""
+    parts = re.split("([+,])", text)  # names at even positions, separators at odd ones
     names, start = [], 0
     while start < len(parts):
         ends = range(len(parts), start + 1, -2)

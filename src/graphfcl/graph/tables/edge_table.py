@@ -1,4 +1,4 @@
-"""The columns of a table of edges, and what is said of its rows, alike in memory and in blocks."""
+"""The columns of a table of edges, and notes and errors about its rows, for both readers (in memory and in blocks)."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -11,15 +11,12 @@ from graphfcl.graph.tables.columns import SOURCE_NAMES, TARGET_NAMES, WEIGHT_NAM
 from graphfcl.graph.tables.table import Table
 
 TYPE_NAMES = ("type", "relation", "edge_type")
-LISTED = 5  # edges to unknown nodes that a message lists
+LISTED = 5  # edges with unknown ends that a message lists
 
 
 @dataclass(frozen=True)
 class EdgeColumns:
-    """The columns of a table of edges that are read; by default what they are called where there is none.
-
-    repeated, unknown_ends: as in :class:`TableColumns`.
-    """
+    """The columns of a table of edges that are read; fields are as in :class:`TableColumns`."""
 
     source: str = SOURCE_NAMES[0]
     target: str = TARGET_NAMES[0]
@@ -34,7 +31,7 @@ class EdgeColumns:
         weight = edges.find(columns.weight, WEIGHT_NAMES, "weights")
         if columns.repeated == "count":
             if columns.weight is not None:
-                raise InputError("repeated=count counts rows and reads no weight: leave weight= or repeated= out.")
+                raise InputError("repeated=count counts rows and reads no weights: leave weight= or repeated= out.")
             weight = None
         return cls(source, target, weight, columns.repeated, columns.unknown_ends)
 
@@ -47,7 +44,7 @@ class EdgeColumns:
         return [column for column in edges.columns if column not in (self.source, self.target, self.weight)]
 
     def note(self, edges: Table, rows: int, unknown: "UnknownEnds") -> str:
-        """How many rows there were, which of them were skipped, and which columns say nothing."""
+        """Return a note on the number of rows, skipped rows and unused columns."""
         skipped = f"; {unknown.count:,} skipped {unknown.listed(edges)}" if unknown.count else ""
         other = self.others(edges)
         unused = f"; not used: {', '.join(other)}" if other else ""
@@ -56,13 +53,13 @@ class EdgeColumns:
 
 @dataclass
 class UnknownEnds:
-    """Edges of which an end is not among the nodes. first: rows and ids of the first of them."""
+    """Edges with an end that is not among the nodes: their number, and row and id of the first ones."""
 
     count: int = 0
     first: list[tuple[int, str]] = field(default_factory=list)
 
     def add(self, rows: np.ndarray, ids: Iterable[str]) -> None:
-        """More of them, in any order. rows: in the table. ids: of the end that is unknown, of two the source."""
+        """Add edges in any order, by their rows in the table and the id of the unknown end (of two, the source)."""
         self.count += rows.size
         self.first = sorted([*self.first, *zip(rows.tolist(), ids, strict=True)])[:LISTED]
 
@@ -75,7 +72,7 @@ class UnknownEnds:
         return [f"{line} {quoted(node)}" for line, (_, node) in zip(lines, self.first, strict=True)]
 
     def refuse(self, edges: Table, rows: int) -> InputError:
-        """rows: of the table."""
+        """Make the error for these edges; ``rows`` is the number of rows of the table."""
         if self.count == rows > LISTED:
             return InputError(
                 f"{edges.path}: no edge joins two nodes ({', '.join(self._first(edges))}): check that the table of "
@@ -88,7 +85,7 @@ class UnknownEnds:
 
 
 def several_types(path: Path, column: str) -> InputError:
-    """A column names more than one type of edges."""
+    """Make the error for a column with more than one type of edges."""
     return InputError(
         f"{path}: column {column!r} names several types of edges; heterogeneous graphs are not supported: keep one "
         "type, or drop the column to treat all alike."

@@ -1,6 +1,6 @@
-"""DataFrames of other libraries, by Arrow: pandas, polars, pyarrow and whatever else offers its tables that way.
+"""Convert DataFrames of pandas, polars, pyarrow and other libraries through Arrow.
 
-Neither pandas nor polars is needed: a caller that has a frame has its library.
+graphfcl does not need pandas or polars: a caller that passes a frame has its library installed.
 """
 
 import datetime
@@ -16,13 +16,13 @@ import numpy as np
 from graphfcl.errors import InputError
 from graphfcl.graph.ids import ClassLabel, as_arrow, is_nothing, text_of
 
-SINGLE = (str, bytes, Number, np.generic, datetime.date)  # values that a CSV file holds, too
-MIXED = {"graphfcl": "mixed"}  # of a column that held numbers and texts: its type says as little as that of a CSV file
-WITHOUT_NAME = re.compile(r"__index_level_\d+__")  # what Arrow calls an index of pandas that has no name
+SINGLE = (str, bytes, Number, np.generic, datetime.date)  # types of values that a CSV file can hold
+MIXED = {"graphfcl": "mixed"}  # metadata of a text column made of numbers and texts; it is read like a CSV column
+WITHOUT_NAME = re.compile(r"__index_level_\d+__")  # Arrow's name for a pandas index without a name
 
 
 def is_frame(value: Any) -> bool:
-    """Whether a value is a table with columns: a frame of pandas or polars, a table of Arrow, or something alike."""
+    """Tell whether a value is a table with columns: a frame of pandas or polars, an Arrow table or similar."""
     if library_of(value) == "polars" and type(value).__name__ == "LazyFrame":
         return True
     offers = hasattr(value, "__arrow_c_stream__") or hasattr(value, "__dataframe__")
@@ -30,19 +30,19 @@ def is_frame(value: Any) -> bool:
 
 
 def is_table(value: Any) -> bool:
-    """Whether a value is a frame, or the path of a table."""
+    """Tell whether a value is a frame or the path of a table."""
     return isinstance(value, Path) or is_frame(value)
 
 
 def library_of(value: Any) -> str:
-    """The package that a value comes from."""
+    """Return the name of the package that defines the type of a value."""
     return type(value).__module__.partition(".")[0]
 
 
 def arrow_table(frame: Any, called: str) -> Any:
-    """A frame as an Arrow table, whose texts are plain texts. called: what messages call it.
+    """Convert a frame to an Arrow table with plain text columns; ``called`` is its name in messages.
 
-    An index of pandas that has a name is a column; one without a name only counts rows.
+    A pandas index becomes a column if it has a name.
     """
     import pyarrow as pa
     from pyarrow import interchange
@@ -68,7 +68,7 @@ def arrow_table(frame: Any, called: str) -> Any:
 
 
 def _from_pandas(frame: Any) -> Any:
-    """A frame of pandas. A column of numbers and texts, which Arrow refuses, is one of texts, marked as ``MIXED``."""
+    """Convert a pandas frame. Columns with numbers and texts, which Arrow refuses, become text marked as ``MIXED``."""
     import pyarrow as pa
 
     named = any(name is not None for name in frame.index.names)
@@ -82,7 +82,7 @@ def _from_pandas(frame: Any) -> Any:
             plain.isetitem(place, texts)
             mixed.append(place)
     if not mixed:
-        return pa.Table.from_pandas(frame, preserve_index=named)  # fails again, of the frame as it is
+        return pa.Table.from_pandas(frame, preserve_index=named)  # raise the error for the original frame
     table = pa.Table.from_pandas(plain, preserve_index=False)
     for at in mixed:
         column = pa.field(table.schema.field(at).name, pa.string(), metadata=MIXED)
@@ -91,7 +91,10 @@ def _from_pandas(frame: Any) -> Any:
 
 
 def _texts_of_mixed(values: list[Any]) -> list[str | None] | None:
-    """The values as a CSV file has them, None where nothing is; None if they are of one kind, or none of a CSV file."""
+    """Return values as they would be in a CSV file, None where missing.
+
+    Return None for the whole column if all values have one type, or some cannot be written to a CSV file.
+    """
     present = [value for value in values if not is_nothing(value)]
     if len({type(value) for value in present}) < 2 or not all(isinstance(value, SINGLE) for value in present):
         return None
@@ -99,7 +102,7 @@ def _texts_of_mixed(values: list[Any]) -> list[str | None] | None:
 
 
 def _unreadable(called: str, error: Exception) -> InputError:
-    """One sentence for what Arrow says of a frame; it names the column where it can."""
+    """Turn an error of Arrow into an InputError that names the column where possible."""
     reason = str(error.args[0] if error.args else error).splitlines()[0].rstrip(".")
     place = re.search(r"column (\S+) with type", " ".join(map(str, error.args[1:])))
     where = f"{called}: column {place[1]!r}" if place else called
@@ -107,7 +110,7 @@ def _unreadable(called: str, error: Exception) -> InputError:
 
 
 def _plain(values: Any) -> Any:
-    """A column without what only saves room: categories become their values, views of texts become texts."""
+    """Convert space-saving columns to plain ones: categories to their values, text views to texts."""
     import pyarrow as pa
 
     kind = values.type
@@ -118,23 +121,25 @@ def _plain(values: Any) -> Any:
 
 
 def _looked_up(chunk: Any) -> Any:
-    """The values that a chunk of categories means."""
+    """Return the values of a chunk of categories."""
     return chunk.dictionary.cast(_plain_type(chunk.type.value_type)).take(chunk.indices)
 
 
 def _plain_type(kind: Any) -> Any:
     import pyarrow as pa
 
-    # A chunk of large texts may hold more bytes than one of plain texts can.
+    # Large texts, because a chunk of views may hold more bytes than a chunk of plain texts can.
     views = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
     return views.get(kind, kind)
 
 
 def table_like(like: Any, columns: Mapping[str, Any], rows: Any = None) -> Any:
-    """Columns as a table of the library that ``like`` comes from; of pyarrow if that has no tables.
+    """Make a table in the library of ``like``, or in pyarrow if that library has no tables.
 
-    like: a frame, a series, or anything else. Rows of pandas keep its index. rows: (m,) which row
-    of that each row is about; None: one each, in order.
+    Args:
+        like: A frame, a series, or any other value. If it is of pandas, the table gets its index.
+        columns: Columns by name.
+        rows: (m,) Row of ``like`` for each row of the table. None means the same rows in order.
     """
     import pyarrow as pa
 
@@ -151,7 +156,7 @@ def table_like(like: Any, columns: Mapping[str, Any], rows: Any = None) -> Any:
 
 
 def set_column(sets: Iterable[Sequence[ClassLabel]]) -> Any:
-    """Sets of classes as a column of lists: of integers if all classes are, otherwise of texts."""
+    """Convert sets of classes to a list column, of integers if all classes are integers, else of texts."""
     import pyarrow as pa
 
     rows = [list(each) for each in sets]

@@ -1,4 +1,4 @@
-"""Missing numbers and dates: the median of the column takes their place, and a feature says where they were missing."""
+"""Missing numbers and dates: they are replaced by the median of the column, and an additional feature marks them."""
 
 import datetime
 from collections.abc import Callable, Iterator, Sequence
@@ -10,22 +10,24 @@ from graphfcl.errors import InputError
 from graphfcl.graph.tables.table import Table
 from graphfcl.graph.tables.values import days_of, numbers_of
 
-VALUES = 1 << 24  # numbers that are kept at a time; of one column all are
-EXACT = 1 << 24  # up to it float32 holds every whole number
+VALUES = 1 << 24  # numbers in memory at a time, but at least one whole column
+EXACT = 1 << 24  # float32 holds every whole number up to this one
 EPOCH = datetime.date(1970, 1, 1)
 
 
 def mark_name(column: str) -> str:
-    """The feature that is 1 where a value of a column is missing."""
+    """Return the name of the feature that is 1 where a value of a column is missing."""
     return f"{column} missing"
 
 
 @dataclass(frozen=True)
 class Gaps:
-    """What stands in place of missing values.
+    """Replacements of missing values.
 
-    medians: of each column of numbers or dates. counts: how many values are missing, of columns that lack some.
-    rounded: how many whole numbers float32 does not hold exactly, of columns that have such.
+    Args:
+        medians: Median of each column of numbers or dates.
+        counts: Number of missing values of each column that has some.
+        rounded: Number of integers that float32 cannot represent exactly, for each column that has some.
     """
 
     medians: dict[str, float] = field(default_factory=dict)
@@ -41,7 +43,7 @@ class Gaps:
         dates: Sequence[str],
         count: int,
     ) -> "Gaps":
-        """Read columns of numbers and dates, as many at once as fit into memory. count: of nodes."""
+        """Read columns of numbers and dates, as many at a time as fit into memory; ``count`` is the number of nodes."""
         medians, counts, rounded = {}, {}, {}
         step = max(1, VALUES // max(1, count))
         for group in (columns[start : start + step] for start in range(0, len(columns), step)):
@@ -82,7 +84,7 @@ class Gaps:
         return [mark_name(column) for column in self.counts]
 
     def note(self, dates: Sequence[str]) -> str:
-        """Which columns were filled with what, and where numbers were rounded; "" if nothing was."""
+        """Return a note on filled columns and rounded numbers, or ""."""
         parts = []
         if self.counts:
             filled = [
@@ -98,7 +100,7 @@ class Gaps:
 
 
 def median(values: np.ndarray) -> float:
-    """The median as a float32, 0 of no values."""
+    """Return the median rounded to float32, or 0 if there are no values."""
     if not values.size:
         return 0.0
     low, high = (values.size - 1) // 2, values.size // 2
@@ -107,7 +109,7 @@ def median(values: np.ndarray) -> float:
 
 
 def shown_value(value: float, is_date: bool) -> str:
-    """A number, or the date that a number of days means."""
+    """Format a number, or the date after this many days since 1970."""
     if not is_date:
         return f"{value:.6g}"
     try:
@@ -117,5 +119,5 @@ def shown_value(value: float, is_date: bool) -> str:
 
 
 def filled(numbers: np.ndarray, median: float) -> np.ndarray:
-    """(rows,) float32, the median in place of NaN."""
+    """Return (rows,) float32 with the median in place of NaN."""
     return np.where(np.isnan(numbers), median, numbers).astype(np.float32)

@@ -1,4 +1,4 @@
-"""What each column of a table of nodes holds, and what becomes of it, planned alike in memory and in blocks."""
+"""Decide what becomes of each column of a table of nodes, for both readers (in memory and in blocks)."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -27,17 +27,17 @@ from graphfcl.graph.tables.values import (
 )
 from graphfcl.graph.tables.words import count_words
 
-LISTED = 8  # columns of one kind that a note lists
+LISTED = 8  # columns of each kind that a note lists
 OPTIONS = ("features", "text", "categories", "dates", "vectors", "drop")
-MOST_VALUES = 1_000  # different values of a column of categories
-ROWS = 1 << 14  # at a time, where only what differs is counted
-# A column gives labels away if it answers nearly all that the largest class does not, with far fewer values than nodes.
+MOST_VALUES = 1_000  # maximum number of different values in a column of categories
+ROWS = 1 << 14  # rows in a block while values are counted
+# A column leaks labels if its few values predict the class of nearly all nodes outside the largest class.
 FEWEST_LABELLED, NODES_A_VALUE, ANSWERED, MOST_COUNTED = 20, 5, 0.95, 20_000
 
 
 @dataclass(frozen=True)
 class ColumnFacts:
-    """What was seen of a column. word: of a column with some numbers, place and value of the first that is none."""
+    """Kind of a column; ``word`` is place and value of the first text that is no number, if others are numbers."""
 
     kind: Kind
     word: tuple[str, str] | None = None
@@ -45,12 +45,20 @@ class ColumnFacts:
 
 @dataclass(frozen=True)
 class NodeColumns:
-    """What a user asked for, checked against the names of the columns; and the plan that :meth:`plan` makes of it.
+    """The user's choice of columns, checked against the table. :meth:`plan` adds ``numbers`` and ``left_out``.
 
-    text: columns whose words become features. categories: a feature for each value. dates: a feature each, in the order
-    of the table. vectors: columns of lists; files: ``.npy`` files. features: what a user asked for; None if all columns
-    of numbers are meant, or the text alone. drop: columns that are never features.
-    numbers: a feature each, in the order of the table. left_out: name and reason of all others.
+    Args:
+        id: Column of node ids.
+        label: Column of labels.
+        text: Columns whose words become features.
+        features: Columns that the user chose as features. None takes all columns of numbers, or the text alone.
+        drop: Columns that never become features.
+        categories: Columns with one feature for each value.
+        dates: Columns of dates, in the order of the table.
+        vectors: Columns of lists of numbers.
+        files: ``.npy`` files with vectors.
+        numbers: Columns of numbers, in the order of the table.
+        left_out: Name and reason of each column that is not used.
     """
 
     id: str
@@ -67,15 +75,15 @@ class NodeColumns:
 
     @property
     def of_table(self) -> tuple[str, ...]:
-        """All columns of the table that features come from."""
+        """All columns of the table that become features."""
         return (*self.text, *self.numbers, *self.dates, *self.categories, *self.vectors)
 
     def others(self, nodes: Table) -> list[str]:
-        """All columns but those of ids and labels."""
+        """Return all columns except ids and labels."""
         return [column for column in nodes.columns if column not in (self.id, self.label)]
 
     def note(self, nodes: Table, count: int, gaps: Gaps) -> str:
-        """What is said of all columns. count: of nodes."""
+        """Return a note on all columns; ``count`` is the number of nodes."""
         used = {
             "the words of": self.text,
             "numbers": self.numbers,
@@ -92,7 +100,7 @@ class NodeColumns:
 
     @classmethod
     def check(cls, nodes: Table, columns: TableColumns) -> "NodeColumns":
-        """Every name must be that of a column, and no column may be asked for as two things."""
+        """Check that each name is a column and no column is chosen for two uses."""
         id_column = nodes.choose(columns.id, ID_NAMES, "node ids")
         label = nodes.choose(columns.label, LABEL_NAMES, "labels")
         names = {option: columns.names(option, nodes.columns) for option in OPTIONS}
@@ -120,7 +128,7 @@ class NodeColumns:
         return cls(id_column, label, text, features, drop, categories, dates, vectors, files)
 
     def plan(self, nodes: Table, facts: Mapping[str, ColumnFacts]) -> "NodeColumns":
-        """The plan for columns of these kinds."""
+        """Decide the use of each column by its kind."""
         numbers, dates, vectors, left_out = [], list(self.dates), list(self.vectors), []
         for column in [name for name in self.others(nodes) if name not in self.of_table]:
             kind = facts[column].kind
@@ -150,7 +158,7 @@ class NodeColumns:
 
 
 def _reason(column: str, facts: ColumnFacts) -> str:
-    """Why a column is not used."""
+    """Say why a column is not used."""
     if facts.kind is Kind.DATE:
         return f"dates: dates={column} makes numbers of them"
     if facts.kind is Kind.LIST:
@@ -163,10 +171,10 @@ def _reason(column: str, facts: ColumnFacts) -> str:
         return f"words: text={column} or categories={column} uses them"
     line, word = facts.word
     if THOUSANDS.fullmatch(word):
-        return f"numbers, but for {word!r} in {line}: {THOUSANDS_FIX}"
+        return f"numbers, except {word!r} in {line}: {THOUSANDS_FIX}"
     if DECIMAL_COMMA.fullmatch(word):
         return f"{word!r} in {line} has a decimal comma: decimal=comma reads such numbers"
-    return f"numbers, but for {word!r} in {line}: fix it, missing={word} if it means so, or categories={column}"
+    return f"numbers, except {word!r} in {line}: fix it, use missing={word} if it means missing, or categories={column}"
 
 
 def _no_feature(nodes: Table, column: str, facts: ColumnFacts) -> InputError:
@@ -175,21 +183,21 @@ def _no_feature(nodes: Table, column: str, facts: ColumnFacts) -> InputError:
         line, word = facts.word
         place, reason = (
             f"{place}, {line}",
-            f"holds {word!r}, which is no number: fix it, or ask for missing={word} or categories={column}.",
+            f"holds {word!r}, which is no number: fix it, or use missing={word} or categories={column}.",
         )
         if DECIMAL_COMMA.fullmatch(word):
-            reason = f"holds {word!r} with a decimal comma: ask for decimal=comma."
+            reason = f"holds {word!r} with a decimal comma: use decimal=comma."
         if THOUSANDS.fullmatch(word):
             reason = f"holds {word!r}, which is no number: {THOUSANDS_FIX}."
     elif facts.kind is Kind.TEXT:
-        reason = f"holds words: ask for text={column} or categories={column} instead."
+        reason = f"holds words: use text={column} or categories={column} instead."
     return InputError(f"{place}: column {column!r} {reason}")
 
 
 def _vector_file(nodes: Table, name: str) -> Path:
     file = nodes.path.parent / name
     if not file.is_file():
-        fix = f"put it beside {nodes.path.name}" if nodes.path.suffix else "check the path"  # a DataFrame is nowhere
+        fix = f"put it beside {nodes.path.name}" if nodes.path.suffix else "check the path"  # a DataFrame has no folder
         raise InputError(f"{file} does not exist, which vectors= names: {fix}.")
     return file
 
@@ -200,7 +208,7 @@ def _refuse_twice(nodes: Table, requested: Mapping[str, tuple[str, ...] | None])
         for name in names or ():
             if first.setdefault(name, option) != option:
                 raise InputError(
-                    f"{nodes.path}: column {name!r} stands in {first[name]}= and in {option}=: choose one of them."
+                    f"{nodes.path}: column {name!r} is in both {first[name]}= and {option}=: choose one of them."
                 )
 
 
@@ -211,23 +219,27 @@ def _some(names: Sequence[str]) -> str:
 
 @dataclass(frozen=True, eq=False)
 class NodeFacts:
-    """columns: what each holds. words: (words,) of the text columns, in alphabetical order, None without any.
+    """Facts about the columns of a table, from one pass over its rows.
 
-    categories: the values of each such column, in order. given_away: columns that nearly determine the label, with the
-    share of labelled nodes that have the usual class of their value.
+    Args:
+        columns: Kind of each column.
+        words: (words,) Words of the text columns in alphabetical order. None without text columns.
+        categories: Values of each column of categories, in order.
+        leaks: Columns that nearly determine the label, with the share of labelled nodes that have the most frequent
+            class of their value.
     """
 
     columns: dict[str, ColumnFacts]
     words: np.ndarray | None
     categories: dict[str, list[str]]
-    given_away: dict[str, float]
+    leaks: dict[str, float]
 
     def warnings(self, used: Sequence[str]) -> list[str]:
-        """A sentence for each used column that nearly determines the label."""
+        """Return a warning for each used column that nearly determines the label."""
         return [
             f"Warning: column {column!r} nearly determines the label ({share:.1%} of the labelled nodes have the usual "
             f"class of their value): if it is not known of nodes without a label, leave it out (drop={column})."
-            for column, share in self.given_away.items()
+            for column, share in self.leaks.items()
             if column in used
         ]
 
@@ -235,9 +247,14 @@ class NodeFacts:
 def scan_nodes(
     blocks: Iterator[Table], nodes: Table, requested: NodeColumns, labels: np.ndarray, gap_keys: frozenset[str]
 ) -> NodeFacts:
-    """blocks: of the whole table, with all columns but ids and labels. labels: (n,) class numbers, -1 where unknown.
+    """Collect facts about the columns in one pass.
 
-    gap_keys: of texts that are no category.
+    Args:
+        blocks: Blocks of the whole table with all columns except ids and labels.
+        nodes: The table.
+        requested: The user's choice of columns.
+        labels: (n,) Class numbers, -1 where unknown.
+        gap_keys: Keys of texts that mean a missing category.
     """
     others = requested.others(nodes)
     declared = _declared_kinds(nodes, requested)
@@ -257,7 +274,7 @@ def scan_nodes(
             if len(seen) > MOST_VALUES:
                 raise InputError(
                     f"{nodes.path}: column {column!r} has more than {MOST_VALUES:,} different values, too many for "
-                    f"categories: ask for text={column}, or leave it out."
+                    f"categories: use text={column}, or leave it out."
                 )
         if requested.text:
             words.update(count_words(joined_texts(block, requested.text))[1].tolist())
@@ -271,12 +288,12 @@ def scan_nodes(
         },
         words=text_array(sorted(words)) if requested.text else None,
         categories={column: sorted(seen, key=natural_order) for column, seen in values.items()},
-        given_away={c: share for c, each in associations.items() if (share := each.share()) is not None},
+        leaks={c: share for c, each in associations.items() if (share := each.share()) is not None},
     )
 
 
 def _declared_kinds(nodes: Table, requested: NodeColumns) -> dict[str, Kind]:
-    """What Parquet says of its columns; CSV says nothing, and texts may be numbers if they are asked for."""
+    """Return the kinds of columns with a known type. A text column in ``features`` is left out: it may hold numbers."""
     typed = [column for column in requested.others(nodes) if nodes.has_type(column)]
     kinds = {column: declared_kind(nodes.schema.field(column).type) for column in typed}
     numbers = {*(requested.features or ())} - {*requested.text}
@@ -284,14 +301,14 @@ def _declared_kinds(nodes: Table, requested: NodeColumns) -> dict[str, Kind]:
 
 
 def joined_texts(block: Table, columns: Sequence[str]) -> list[str]:
-    """The texts of some columns, one behind the other; "" where there is none."""
+    """Join the texts of some columns in each row with spaces; "" where there is none."""
     texts = [block.texts(column, None).tolist() for column in columns]
     return texts[0] if len(texts) == 1 else [" ".join(row) for row in zip(*texts, strict=True)]
 
 
 def _facts(nodes: Table, texts: KindOfTexts, rows: int) -> ColumnFacts:
     if not rows:
-        return ColumnFacts(Kind.NUMBER)  # so that a table without rows keeps its features
+        return ColumnFacts(Kind.NUMBER)  # a table without rows keeps its features
     if texts.kind is Kind.TEXT and texts.word is not None:
         row, word = texts.word
         if texts.some_numbers or DECIMAL_COMMA.fullmatch(word) or THOUSANDS.fullmatch(word):
@@ -300,7 +317,10 @@ def _facts(nodes: Table, texts: KindOfTexts, rows: int) -> ColumnFacts:
 
 
 class Association:
-    """How well the values of a column tell the label: Goodman and Kruskal's λ, given up when values are too many."""
+    """Measures how well the values of a column predict the label, by Goodman and Kruskal's λ.
+
+    It stops when the column has too many different values.
+    """
 
     def __init__(self, labels: np.ndarray) -> None:
         self._labels, self._labelled = labels, int((labels >= 0).sum())
@@ -309,14 +329,14 @@ class Association:
         self._counts: dict[tuple[int, int], int] = {}
 
     def add(self, values: Any, first: int) -> None:
-        """The values of the next nodes. first: nodes before them."""
+        """Add the values of the next nodes; ``first`` is the number of nodes before them."""
         if not self._limit or pa.types.is_nested(values.type):
             return
         try:
             values = trimmed(values) if says_text(values.type) else values
             encoded = values.combine_chunks().dictionary_encode()
             different = encoded.dictionary.to_pylist()
-        except (pa.ArrowException, UnicodeDecodeError):  # not UTF-8: reported where the column is used
+        except (pa.ArrowException, UnicodeDecodeError):  # not UTF-8, which is reported when the column is used
             self._give_up()
             return
         labels = self._labels[first : first + len(values)]
@@ -337,7 +357,7 @@ class Association:
         self._limit, self._codes, self._counts = 0, {}, {}
 
     def share(self) -> float | None:
-        """The share of nodes that have the usual class of their value, if that is nearly all; None otherwise."""
+        """Return the share of nodes with the most frequent class of their value if λ is nearly 1, else None."""
         if not self._limit or not self._counts:
             return None
         best = np.zeros(len(self._codes), dtype=np.int64)

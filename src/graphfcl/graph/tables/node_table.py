@@ -1,4 +1,4 @@
-"""Labels, features and notes of a table of nodes, read alike in memory and in blocks."""
+"""Labels, features and notes of a table of nodes, for both readers (in memory and in blocks)."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -20,15 +20,24 @@ from graphfcl.graph.tables.table import Table
 from graphfcl.graph.tables.values import days_of, numbers_of, vectors_of
 from graphfcl.graph.tables.words import count_known_words
 
-Blocks = Callable[[Sequence[str]], Iterator[Table]]  # the table in parts, with some of its columns
+Blocks = Callable[[Sequence[str]], Iterator[Table]]  # yields the table in blocks, with some of its columns
 
 
 @dataclass(frozen=True, eq=False)
 class NodeFeatures:
-    """Columns in this order: words; numbers and dates as in the table; where they are missing; categories; vectors.
+    """Features of a table of nodes.
 
-    words: (words,) in order, None if there are no texts. categories: the values of each such column, in order.
-    vectors: columns of lists and their widths. files: ``.npy`` files, opened. gaps: of numbers and dates.
+    The order of the features is: words; numbers and dates in the order of the table; marks of missing values;
+    categories; vectors.
+
+    Args:
+        columns: Use of each column.
+        words: (words,) Words in alphabetical order. None if there are no texts.
+        categories: Values of each column of categories, in order.
+        vectors: Columns of lists and their widths.
+        files: Opened ``.npy`` files.
+        gaps: Replacements of missing numbers and dates.
+        order: Columns of numbers and dates, in the order of the table.
     """
 
     columns: NodeColumns
@@ -41,7 +50,7 @@ class NodeFeatures:
 
     @classmethod
     def of(cls, plan: NodeColumns, facts: NodeFacts, nodes: Table, blocks: Blocks, count: int) -> "NodeFeatures":
-        """count: how many nodes the table has."""
+        """Make the features of a table with ``count`` nodes."""
         widths = dict.fromkeys(plan.vectors, 0)
         if plan.vectors:
             first = next(blocks(plan.vectors), None)
@@ -58,7 +67,7 @@ class NodeFeatures:
 
     @property
     def names(self) -> np.ndarray:
-        """(features,) what they are called."""
+        """(features,) Names of the features."""
         one_hot = [f"{column}={value}" for column, values in self.categories.items() for value in values]
         vectors = [*self.vectors.items(), *((path.stem, file.shape[1]) for path, file in self.files.items())]
         parts = [f"{column}_{place}" for column, width in vectors for place in range(width)]
@@ -67,17 +76,17 @@ class NodeFeatures:
 
     @property
     def beside(self) -> tuple[int, ...]:
-        """How many columns stand beside words, in groups: single values and categories; the vectors of each source."""
+        """Widths of the groups of numeric columns: one of single values and categories, one of each vector source."""
         singles = len(self.order) + len(self.gaps.counts) + sum(map(len, self.categories.values()))
         widths = (singles, *self.vectors.values(), *(file.shape[1] for file in self.files.values()))
         return tuple(width for width in widths if width)
 
     def text_settings(self, min_nodes: int) -> TextSettings | None:
-        """How the features of the graph are to be read; None if there are no words."""
+        """Return text settings for the graph; None if there are no words."""
         return None if self.words is None else TextSettings(min_nodes, self.beside)
 
     def rows(self, block: Table) -> Features:
-        """(rows, features) of some rows of the table; sparse if there are words."""
+        """Return (rows, features) of a block of the table, sparse if there are words."""
         numbers = np.hstack(list(self._numbers(block)))
         if self.words is None:
             return numbers
@@ -109,7 +118,7 @@ class NodeFeatures:
 
 
 def one_hot(texts: Sequence[str], values: Sequence[str]) -> np.ndarray:
-    """(rows, values) float32, 1 where a text is that value; a text that is none of them has no 1."""
+    """Return (rows, values) float32, 1 where a text is that value. Other texts give a row of zeros."""
     place_of = {value: place for place, value in enumerate(values)}
     codes = {text: place_of.get(normal(text), -1) for text in set(texts)}
     places = np.array([codes[text] for text in texts], dtype=np.int64)
@@ -120,11 +129,11 @@ def one_hot(texts: Sequence[str], values: Sequence[str]) -> np.ndarray:
 
 
 def open_vectors(path: Path, count: int, nodes: Path) -> np.ndarray:
-    """(nodes, d) numbers of an ``.npy`` file, read when they are asked for. Nothing is unpickled."""
+    """Open (nodes, d) numbers in an ``.npy`` file as a memory map. Pickled objects are never loaded."""
     try:
         matrix = np.load(path, mmap_mode="r", allow_pickle=False)
     except (OSError, ValueError, EOFError) as error:
-        raise InputError(f"{path} is no array that numpy.save wrote, or a pickled one: save plain numbers.") from error
+        raise InputError(f"{path} is not an array from numpy.save, or a pickled one: save plain numbers.") from error
     if not isinstance(matrix, np.ndarray) or matrix.ndim != 2 or matrix.dtype.kind not in "biuf":
         raise InputError(f"{path} does not hold a matrix of numbers: save one row for each node.")
     if matrix.shape[0] != count:
@@ -137,7 +146,7 @@ def open_vectors(path: Path, count: int, nodes: Path) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class NodeTable:
-    """What a table of nodes holds besides ids. notes: which columns were used, and warnings. options: of the user."""
+    """Labels and features of a table of nodes, notes and warnings about its columns, and the user's options."""
 
     labels: CleanLabels
     features: NodeFeatures
@@ -145,7 +154,7 @@ class NodeTable:
     options: TableColumns
 
     def read_columns(self, ends: EdgeColumns) -> ReadColumns:
-        """What later tables of the same form are read by."""
+        """Return the columns by which later tables of the same form are read."""
         plan, gaps, options = self.features.columns, self.features.gaps, self.options
         vectors = (*plan.vectors, *(path.stem for path in plan.files))
         return ReadColumns(
@@ -174,7 +183,7 @@ class NodeTable:
 
 
 def read_node_table(nodes: Table, requested: NodeColumns, columns: TableColumns, blocks: Blocks) -> NodeTable:
-    """Reads labels, then looks at all other columns once, and plans."""
+    """Read the labels, scan all other columns once, and decide how to use them."""
     labels = _labels(nodes, requested.label, blocks, columns)
     others = requested.others(nodes)
     rows = blocks(others) if others else iter(())
@@ -186,9 +195,9 @@ def read_node_table(nodes: Table, requested: NodeColumns, columns: TableColumns,
 
 
 def _bare_numbers(labels: CleanLabels) -> np.ndarray:
-    """(n,) class numbers in which names that differ only by case, accents or spaces are one class.
+    """Return (n,) class numbers that do not distinguish names by case, accents or spaces.
 
-    A column that determines the label does so whatever the spelling.
+    They are used to find columns that determine the label, whatever its spelling.
     """
     place_of: dict[str, int] = {}
     places = [place_of.setdefault(bare_name(name), len(place_of)) for name in labels.names]

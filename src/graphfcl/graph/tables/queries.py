@@ -1,8 +1,7 @@
-"""Tables from queries. A query runs once, on a database that is opened to be read, into a temporary Parquet file.
+"""Tables from SQL queries. Each query runs once, read-only, and its rows go to a temporary Parquet file.
 
-The queries of one graph run in one transaction, so that a write between them cannot make edges to nodes that were not
-read.
-A query or a connection string may hold a password: neither is stored, and no message repeats it.
+Both queries of a graph run in one transaction. A write between them therefore cannot add edges whose nodes were not
+read. A query or a connection string may hold a password, so neither is stored or repeated in a message.
 """
 
 import os
@@ -23,31 +22,49 @@ from graphfcl.graph.tables.columns import TableColumns
 from graphfcl.graph.tables.table import TableFiles
 from graphfcl.runtime.cores import usable_cores
 
-ROWS = 1 << 14  # of SQLite at a time
-MEMORY, MOST_THREADS = "1GB", 4  # of DuckDB
-TYPES: dict[type, Any] = {int: pa.int64(), float: pa.float64(), str: pa.string()}  # of values of SQLite
-# Types of DuckDB that the readers of tables take; others are read as text.
+ROWS = 1 << 14  # rows of SQLite in a block
+MEMORY, MOST_THREADS = "1GB", 4  # limits for DuckDB
+TYPES: dict[type, Any] = {int: pa.int64(), float: pa.float64(), str: pa.string()}  # Arrow types of SQLite values
+# DuckDB types that table readers take as they are; other types are cast to text.
 READ_TYPES = re.compile(
     r"U?(TINYINT|SMALLINT|INTEGER|BIGINT|HUGEINT)|FLOAT|DOUBLE|DECIMAL.*|BOOLEAN|VARCHAR|DATE|TIMESTAMP.*|.*\]"
 )
 SQLITE_QUERY = re.compile(r"(\s|--[^\n]*\n|/\*.*?\*/)*(select|with|values)\b", re.IGNORECASE | re.DOTALL)
-CONNECTION = re.compile(r"\w\w+:")  # a connection string, and no path, not even C:\
+CONNECTION = re.compile(r"\w\w+:")  # start of a connection string; a path such as C:\ does not match
 LITERAL = re.compile(r"'((?:[^']|'')*)(?:'|\Z)|\$(\w*)\$(.*?)(?:\$\2\$|\Z)", re.DOTALL)
 NO_QUERY = "is no single query: give one SELECT; databases are only read, and nothing else is run."
 
 
 def read_query(query: str, *, database: str | Path | None = None) -> Any:
-    """The rows of a query as an Arrow table, which :func:`from_frames`, ``learn``, ``grow`` and others take.
+    """Run a SQL query and return its rows as an Arrow table.
 
-    database: a file of SQLite or DuckDB, or what DuckDB can attach, such as ``postgres:dbname=shop``. By default it is
-    that of the environment variable GRAPHFCL_DATABASE, or else none: DuckDB then reads files, as in
-    ``SELECT * FROM 'nodes.parquet'``.
+    :func:`from_frames` and the methods of :class:`GraphClassifier` take such a table in place of a DataFrame.
+
+    Args:
+        query: One SELECT statement. Databases are opened read-only.
+        database: SQLite or DuckDB file, or a connection string that DuckDB can attach, such as
+            ``postgres:dbname=shop``. Default: the environment variable GRAPHFCL_DATABASE. If that is not set, DuckDB
+            runs without a database and can read files, as in ``SELECT * FROM 'nodes.parquet'``.
+
+    Returns:
+        A ``pyarrow.Table`` with at least one row.
+
+    Raises:
+        InputError: If the query is not a single SELECT, fails or returns no rows, if the database cannot be read, or
+            if DuckDB is needed and not installed.
+
+    Examples:
+        >>> from pathlib import Path
+        >>> from graphfcl import read_query
+        >>> _ = Path("nodes.csv").write_text("id,label\\na,tea\\nb,cup\\n")
+        >>> read_query("SELECT id, label FROM 'nodes.csv' ORDER BY id").to_pylist()
+        [{'id': 'a', 'label': 'tea'}, {'id': 'b', 'label': 'cup'}]
     """
     return read_queries([query], database)[0]
 
 
 def read_queries(queries: Sequence[str], database: str | Path | None = None) -> list[Any]:
-    """The rows of several queries, all of the database as it was at the first one."""
+    """Run several queries in one transaction, so that all see the same state of the database."""
     with TemporaryDirectory(prefix="graphfcl-") as folder, _Transaction(database) as transaction:
         path = Path(folder) / "rows.parquet"
         return [parquet.read_table(transaction.run(query, path, "the query")) for query in queries]
@@ -63,10 +80,32 @@ def open_tables(
     name: str | None = None,
     **options: Any,
 ) -> Iterator[TableFiles]:
-    """Two tables, for :func:`read_tables` and :func:`import_graph`; temporary files of queries last as long.
+    """Open a table of nodes and a table of edges, from files or SQL queries.
 
-    nodes, edges: each a ``.csv``, ``.tsv`` or ``.parquet`` file, or a query after ``sql:``. columns, options: as for
-    :func:`read_tables`. database: as for :func:`read_query`. name: of the graph.
+    Use it in a ``with`` statement: temporary files with the rows of queries are removed at its end.
+
+    Args:
+        nodes: A ``.csv``, ``.tsv`` or ``.parquet`` file, or a query after ``sql:``.
+        edges: The same for edges.
+        columns: Which columns are ids, labels, features and so on. By default they are found by their names.
+        database: Database of the queries; see :func:`read_query`.
+        name: Name of the graph.
+        **options: Fields of :class:`TableColumns`, such as ``label="category"``, which replace fields of ``columns``.
+
+    Returns:
+        Context manager with tables for :func:`read_tables` and :func:`import_graph`.
+
+    Raises:
+        InputError: If a value is neither a file nor a query, or a query fails.
+
+    Examples:
+        >>> from pathlib import Path
+        >>> from graphfcl import open_tables, read_tables
+        >>> _ = Path("items.csv").write_text("sku,label,price\\na,tea,3\\nb,tea,4\\nc,cup,9\\n")
+        >>> _ = Path("links.csv").write_text("source,target\\na,b\\nb,c\\n")
+        >>> with open_tables("sql:SELECT * FROM 'items.csv'", "links.csv", id="sku", name="shop") as tables:
+        ...     read_tables(tables)
+        Graph('shop', 3 nodes, 2 edges, 1 features, 2 classes)
     """
     columns = (columns or TableColumns()).with_options(options)
     with TemporaryDirectory(prefix="graphfcl-") as folder:
@@ -92,7 +131,7 @@ def open_tables(
 
 
 class _Transaction:
-    """A database that is opened for the first query; all queries see it as it was then."""
+    """One read transaction, opened by the first query; all queries see the same state of the database."""
 
     def __init__(self, database: str | Path | None) -> None:
         self.source = str(os.environ.get(DATABASE_VARIABLE, "") if database is None else database)
@@ -106,7 +145,7 @@ class _Transaction:
             self.connection.close()
 
     def run(self, query: str, path: Path, called: object) -> Path:
-        """Write the rows of a query to a Parquet file. called: what messages call the query."""
+        """Write the rows of a query to a Parquet file; ``called`` is the name of the query in messages."""
         begin, write = (_begin_sqlite, _from_sqlite) if _is_sqlite(self.source) else (_begin_duckdb, _from_duckdb)
         reason = ""
         try:
@@ -118,7 +157,7 @@ class _Transaction:
             reason = f"the temporary folder cannot be written: {error.strerror or 'an error of the disk'}"
         except Exception as error:
             reason = _reason(error, query, self.source)
-        if reason:  # raised here, so that nothing leads to the error with the query in it
+        if reason:  # raised outside the except block, so that __context__ does not hold the error with the query
             raise InputError(f"{called} cannot be run ({reason}): check it, and the database.")
         if not parquet.read_metadata(path).num_rows:
             raise InputError(f"{called} returns no rows: check its conditions.")
@@ -126,7 +165,7 @@ class _Transaction:
 
 
 def _reason(error: Exception, query: str, database: str) -> str:
-    """The first line of an error of a database, without texts of the query and parts of the connection string."""
+    """Return the first line of a database error, without literals of the query and parts of the connection string."""
     missing = re.search(r'Extension "(?:[^"]*/)?(\w+)\.duckdb_extension" not found', str(error))
     if missing:
         return f"DuckDB's extension {missing[1]} is not installed, and graphfcl installs none"
@@ -134,13 +173,13 @@ def _reason(error: Exception, query: str, database: str) -> str:
     parts = re.split(r"""[\s=:@/;&?'",\\]+""", database.partition(":")[2] or database)
     message = str(error).splitlines()[0] if str(error) else type(error).__name__
     for secret in sorted({database, *literals, *parts, ""}, key=len, reverse=True)[:-1]:
-        is_short = len(secret) < 4  # such a text may be a part of any word
+        is_short = len(secret) < 4  # a short text may occur inside an ordinary word: replace it only as a whole word
         message = re.sub(rf"(?<!\w){re.escape(secret)}(?!\w)" if is_short else re.escape(secret), "…", message)
     return without_secrets(message).rstrip(".!")
 
 
 def _is_sqlite(database: str) -> bool:
-    """Whether it is a file of SQLite; an error if it is a file of another kind, or none."""
+    """Tell whether the database is a SQLite file; an InputError if it is neither SQLite nor DuckDB."""
     if not database:
         return False
     if not os.path.isfile(database):
@@ -158,7 +197,7 @@ def _is_sqlite(database: str) -> bool:
 
 
 def _check_columns(names: list[str], called: object) -> None:
-    """Refuse names that are pieces of the query, and those that stand twice."""
+    """Raise an InputError if a column has no name (its name is a piece of the query), or a name occurs twice."""
     for place, name in enumerate(names, 1):
         if "'" in name or '"' in name:
             raise InputError(f"column {place} of {called} has no name: give it one with AS.")
@@ -167,7 +206,7 @@ def _check_columns(names: list[str], called: object) -> None:
 
 
 def _begin_duckdb(database: str, folder: Path) -> Any:
-    """A connection inside a transaction. folder: for what does not fit into memory."""
+    """Open DuckDB inside a transaction; ``folder`` is for data that does not fit into memory."""
     try:
         import duckdb
     except ImportError:
@@ -178,7 +217,7 @@ def _begin_duckdb(database: str, folder: Path) -> Any:
     settings: dict[str, Any] = {
         "autoinstall_known_extensions": False,
         "autoload_known_extensions": False,
-        "python_enable_replacements": False,  # a name after FROM is no variable of Python
+        "python_enable_replacements": False,  # a name after FROM must not be read as a Python variable
         "temp_directory": str(folder),
         "memory_limit": MEMORY,
         "threads": min(MOST_THREADS, usable_cores()),
@@ -213,7 +252,7 @@ def _begin_sqlite(database: str, _: Path) -> Any:
 
 
 def _from_sqlite(connection: Any, query: str, path: Path, called: object) -> None:
-    """Values of SQLite have types of their own: those of a column are known at its end, so it is written twice."""
+    """Write the rows twice: SQLite types each value, so the type of a column is known only after its last row."""
     if not SQLITE_QUERY.match(query):
         raise InputError(f"{called} {NO_QUERY}")
     typed = path.with_suffix(".typed")
@@ -245,11 +284,11 @@ def _from_sqlite(connection: Any, query: str, path: Path, called: object) -> Non
 
 
 def _values_of(kind: type, values: tuple[Any, ...]) -> Any:
-    """(rows,) the values of one type, null in place of others."""
+    """Return (rows,) the values of one type, with null in place of values of other types."""
     return pa.array([value if type(value) is kind else None for value in values], TYPES[kind])
 
 
 def _type_of(kinds: set[type]) -> Any:
-    """The type of a column whose values have these types."""
+    """Return the Arrow type of a column whose values have these types."""
     kinds = kinds - {type(None)}
     return TYPES[max(kinds, key=list(TYPES).index, default=str)]

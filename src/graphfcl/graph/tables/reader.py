@@ -1,7 +1,7 @@
-"""Tables of nodes and edges: a folder of files, each ``.csv``, ``.tsv`` or ``.parquet``, or two DataFrames.
+"""Read a graph from a table of nodes and a table of edges: files in a folder, or two DataFrames.
 
-``nodes``: a column of ids, a column of labels (empty where unknown), and columns that become features: see
-:class:`TableColumns`. ``edges``: the ids of both ends, and optionally a weight.
+The table of nodes has a column of ids, a column of labels (empty where unknown), and columns that become features. The
+table of edges has the ids of both ends, and optionally a weight. :class:`TableColumns` says which column is which.
 """
 
 from dataclasses import replace
@@ -28,15 +28,35 @@ from graphfcl.graph.tables.table import Table, TableFiles
 from graphfcl.graph.tables.values import weights_of
 from graphfcl.runtime.files import write_durably
 
-ROW_OPTIONS = ("repeated", "unknown_ends")  # of rows of edges, which a matrix does not have
+ROW_OPTIONS = ("repeated", "unknown_ends")  # options on rows of the table of edges; an adjacency matrix has no rows
 
 
 def read_tables(
     folder: str | Path | TableFiles, columns: TableColumns | None = None, *, name: str | None = None, **options: Any
 ) -> Graph:
-    """A graph from a folder of tables, or from :func:`open_tables`.
+    """Read a graph from tables of nodes and edges.
 
-    options: fields of :class:`TableColumns`, such as ``label="category"``.
+    Args:
+        folder: Folder with ``nodes`` and ``edges``, each a ``.csv``, ``.tsv`` or ``.parquet`` file, or the result of
+            :func:`open_tables`.
+        columns: Which columns are ids, labels, features and so on. By default they are found by their names.
+        name: Name of the graph. Default: the name of the folder.
+        **options: Fields of :class:`TableColumns`, such as ``label="category"``, which replace fields of ``columns``.
+
+    Returns:
+        The graph.
+
+    Raises:
+        InputError: If a file is missing or damaged, a column is missing, or a value cannot be used. The message names
+            the file and the line.
+
+    Examples:
+        >>> from pathlib import Path
+        >>> from graphfcl import read_tables
+        >>> _ = Path("nodes.csv").write_text("id,label,price\\na,tea,3\\nb,tea,4\\nc,,9\\n")
+        >>> _ = Path("edges.csv").write_text("source,target\\na,b\\nb,c\\n")
+        >>> read_tables(".", name="shop")
+        Graph('shop', 3 nodes, 2 edges, 1 features, 1 classes)
     """
     files = TableFiles.of(folder)
     columns = (columns or files.columns).with_options(options)
@@ -47,11 +67,28 @@ def read_tables(
 def from_frames(
     nodes: Any, edges: Any, columns: TableColumns | None = None, *, name: str = "graph", **options: Any
 ) -> Graph:
-    """A graph from two DataFrames, of pandas, polars, pyarrow or another library that offers Arrow's tables.
+    """Make a graph from two DataFrames of pandas, polars, pyarrow or another library with Arrow tables.
 
-    nodes: a row for each node, with ids, labels and columns that become features. edges: a frame with the ids of both
-    ends, or a square scipy matrix whose rows are those of ``nodes``. columns, options: what the columns are, as for
-    :func:`read_tables`; ``options`` are fields of :class:`TableColumns`, such as ``label="category"``.
+    Args:
+        nodes: Frame with one row per node: ids, labels and columns that become features.
+        edges: Frame with the ids of both ends, or (n, n) scipy matrix with rows in the order of ``nodes``.
+        columns: Which columns are ids, labels, features and so on. By default they are found by their names.
+        name: Name of the graph.
+        **options: Fields of :class:`TableColumns`, such as ``label="category"``, which replace fields of ``columns``.
+
+    Returns:
+        The graph.
+
+    Raises:
+        InputError: If a value is not a frame, a column is missing, or a value in a column cannot be used.
+
+    Examples:
+        >>> import pandas as pd
+        >>> from graphfcl import from_frames
+        >>> nodes = pd.DataFrame({"id": ["a", "b", "c"], "label": ["tea", "tea", None], "price": [3.0, 4.0, 9.0]})
+        >>> edges = pd.DataFrame({"source": ["a", "b"], "target": ["b", "c"]})
+        >>> from_frames(nodes, edges, name="shop")
+        Graph('shop', 3 nodes, 2 edges, 1 features, 1 classes)
     """
     columns = (columns or TableColumns()).with_options(options)
     table = Table(Path("nodes"), _arrow(nodes, "nodes"), columns.notation)
@@ -75,7 +112,7 @@ def _arrow(frame: Any, called: str) -> Any:
 
 
 def _graph_of(nodes: Table, edges: Any, columns: TableColumns, name: str) -> Graph:
-    """edges: a table, or a sparse matrix whose rows are those of the nodes."""
+    """Build the graph; ``edges`` is a table, or a sparse matrix with rows in the order of the nodes."""
     requested = NodeColumns.check(nodes, columns)
     ends = EdgeColumns.choose(edges, columns) if isinstance(edges, Table) else EdgeColumns()
     nodes.read()
@@ -105,22 +142,22 @@ def _graph_of(nodes: Table, edges: Any, columns: TableColumns, name: str) -> Gra
 
 
 def _read_edges(edges: Table, ends: EdgeColumns, ids: np.ndarray) -> tuple[sparse.csr_array, list[str]]:
-    """The adjacency of a table of edges. ids: (n,) of the nodes."""
+    """Return the adjacency of a table of edges, and notes on it; ``ids`` (n,) are the ids of the nodes."""
     edges.read()
     _refuse_edge_types(edges, ends)
-    index = IdIndex(text_array([str(node) for node in ids.tolist()]))  # edges are read as texts
+    index = IdIndex(text_array([str(node) for node in ids.tolist()]))  # the ends of edges are read as texts
     texts = [edges.texts(column, "a node id") for column in (ends.source, ends.target)]
     source, target = (index.rows(wanted) for wanted in texts)
-    unknown, leads_out = UnknownEnds(), (source < 0) | (target < 0)
-    rows = np.flatnonzero(leads_out)[:LISTED]
+    unknown, has_unknown = UnknownEnds(), (source < 0) | (target < 0)
+    rows = np.flatnonzero(has_unknown)[:LISTED]
     unknown.add(rows, [texts[0 if source[row] < 0 else 1][row] for row in rows.tolist()])
-    unknown.count = int(leads_out.sum())
+    unknown.count = int(has_unknown.sum())
     if unknown.count and ends.unknown_ends == "refuse":
         raise unknown.refuse(edges, edges.row_count)
     weights = None if ends.weight is None else weights_of(edges, ends.weight)
     if unknown.count:
-        source, target = source[~leads_out], target[~leads_out]
-        weights = None if weights is None else weights[~leads_out]
+        source, target = source[~has_unknown], target[~has_unknown]
+        weights = None if weights is None else weights[~has_unknown]
     adjacency, notes = adjacency_from_edges(source, target, weights, ids.size, str(edges.path), ends.repeated)
     return adjacency, [ends.note(edges, edges.row_count, unknown), *notes]
 
@@ -141,10 +178,23 @@ def _refuse_edge_types(edges: Table, ends: EdgeColumns) -> None:
 
 
 def write_tables(graph: Graph, folder: str | Path, *, suffix: str = "parquet") -> None:
-    """Write ``nodes`` and ``edges`` tables that :func:`read_tables` reads back.
+    """Write a graph as tables of nodes and edges, which :func:`read_tables` reads back.
 
-    Sparse features would have to be written dense, and word counts no longer have their text: such graphs are
-    refused; write them with :func:`graphfcl.graph.write_npz`.
+    Args:
+        graph: Graph with dense features. Write sparse features and word counts with :func:`write_npz`.
+        folder: Folder for the files ``nodes`` and ``edges``. It is created if it does not exist.
+        suffix: File format, ``parquet`` or ``csv``.
+
+    Raises:
+        InputError: If features are sparse, a class has a name that means unknown (such as ``NA``), or the folder cannot
+            be written.
+
+    Examples:
+        >>> from graphfcl import load_dataset, read_tables, write_tables
+        >>> graph, _ = load_dataset("synthetic:nodes=200,edges=800,classes=6,features=8,kind=dense")
+        >>> write_tables(graph, "tables", suffix="csv")
+        >>> read_tables("tables")
+        Graph('tables', 200 nodes, 800 edges, 8 features, 6 classes)
     """
     if sparse.issparse(graph.features):
         raise InputError(f"{graph.name} has sparse features, which a table would make dense: write it as .npz.")

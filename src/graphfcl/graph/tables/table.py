@@ -1,4 +1,4 @@
-"""One table, CSV, Parquet or in memory, read as a whole or in blocks; and what is wrong with it, in a sentence."""
+"""Read a table (CSV, Parquet or in memory) whole or in blocks, with errors that name the line."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -23,18 +23,25 @@ from graphfcl.graph.tables.text_files import (
     wrong_row,
 )
 
-BYTES = 1 << 22  # of a CSV file in a block
-NUMBERS = 1 << 21  # of a Parquet file in a block
+BYTES = 1 << 22  # bytes of a CSV file in a block
+NUMBERS = 1 << 21  # numbers of a Parquet file in a block
 FAILURES = (pa.ArrowException, OSError, UnicodeDecodeError)
 
 
 class Table:
-    """One table, CSV, Parquet or in memory, read so that ids and labels stay the text they are ("007" is not 7).
+    """A table in CSV, in Parquet or in memory. Ids and labels keep their spelling ("007" is not 7).
 
-    path: its file; of a table in memory what messages call it. is_csv: or else columns have types; all columns of a
-    CSV file are read as text. separator: of its columns. notation: how numbers in texts are written.
-    first: rows of the file before those that were read. kept: (rows,) the places of rows in the file, if some were left
-    out.
+    Args:
+        path: File of the table, or the name of a table in memory in messages.
+        rows: Arrow table, if the table is in memory.
+        notation: How numbers in texts are written.
+        content: Parquet file of the table, if messages should name ``path`` instead.
+
+    Attributes:
+        is_csv: Whether it is a CSV file. All its columns are then read as text.
+        separator: Column separator of a CSV file.
+        first: Number of rows of the file before the rows that were read.
+        kept: (rows,) Positions of the rows in the file, if some rows were left out.
     """
 
     first = 0
@@ -44,7 +51,6 @@ class Table:
     def __init__(
         self, path: Path, rows: Any = None, notation: Notation = USUAL, *, content: Path | None = None
     ) -> None:
-        """rows: an Arrow table, if the table is in memory. content: its Parquet file, if messages call it otherwise."""
         if rows is None and content is None and not path.is_file():
             raise InputError(f"{path} does not exist: check the path.")
         self.path, self.content, self.notation = path, content or path, notation
@@ -61,7 +67,7 @@ class Table:
             self._table = stripped_names(rows)
 
     def _name_columns(self, schema: Any) -> None:
-        """Spaces at the ends of a name, as behind the commas of a header, do not belong to it."""
+        """Read the column names, without spaces at their ends."""
         self.schema = pa.schema([field.with_name(field.name.strip()) for field in schema])
         self.columns: list[str] = self.schema.names
         twice = [column for column, count in Counter(self.columns).items() if count > 1]
@@ -71,29 +77,29 @@ class Table:
         self._written = dict(zip(self.columns, schema.names, strict=True))
 
     def written(self, columns: Sequence[str]) -> list[str]:
-        """What the file calls some columns."""
+        """Return the names of columns as they are written in the file."""
         return [self._written[column] for column in columns]
 
     @property
     def parse_options(self) -> Any:
-        """How a CSV file is cut into values."""
+        """Options by which Arrow splits a CSV file into values."""
         return csv.ParseOptions(delimiter=self.separator, newlines_in_values=True)
 
     def convert_options(self, columns: Sequence[str]) -> Any:
-        """All columns of a CSV file as text."""
+        """Return options by which Arrow reads columns of a CSV file as text."""
         import pyarrow as pa
 
         written = self.written(columns)
         return csv.ConvertOptions(
             include_columns=written,
             column_types={column: pa.string() for column in written},
-            null_values=[""],  # "NA" and "null" are words
+            null_values=[""],  # "NA" and "null" stay texts
             strings_can_be_null=True,
             quoted_strings_can_be_null=True,
         )
 
     def read(self) -> None:
-        """All rows; those of a table in memory are there."""
+        """Read all rows, unless the table is in memory."""
         if self._table is not None:
             return
         try:
@@ -107,7 +113,7 @@ class Table:
         self._table = stripped_names(rows)
 
     def blocks(self, columns: Sequence[str]) -> Iterator["Table"]:
-        """The file in blocks of rows, with some of its columns; messages speak of lines of the whole file."""
+        """Yield blocks of rows with some columns. Messages about a block name lines of the whole file."""
         first = 0
         try:
             for batch in self._csv_batches(columns) if self.is_csv else self._parquet_batches(columns):
@@ -130,8 +136,8 @@ class Table:
         )
 
     def without_empty_rows(self) -> "Table":
-        """The same table without rows of a CSV file of which every value is empty."""
-        # Where pandas is installed, Arrow imports it to fill gaps or make arrays of them: not for tables without any.
+        """Return the table without rows of a CSV file in which all values are empty."""
+        # Arrow imports pandas, if installed, to handle nulls, which is slow: skip tables without nulls.
         if not self.is_csv or not self.columns or not all(self._table[name].null_count for name in self.columns):
             return self
         empty = np.logical_and.reduce(
@@ -144,18 +150,18 @@ class Table:
         return part
 
     def pieces(self, rows: int) -> Iterator["Table"]:
-        """What was read in parts of so many rows, which share its memory."""
+        """Yield parts with this many of the rows that were read, which share their memory."""
         for first in range(0, self.row_count, rows):
             yield self.part(self._table.slice(first, rows), self.first + first)
 
     def part(self, rows: Any, first: int) -> "Table":
-        """The same table with only some of its rows: an Arrow table of them, and how many stand before."""
+        """Return a part of the table with these rows (an Arrow table); ``first`` is the number of rows before them."""
         part = copy(self)
         part._table, part.first = stripped_names(rows), first
         return part
 
     def unreadable(self, error: Exception) -> InputError:
-        """One sentence for such an error."""
+        """Turn an error of Arrow into an InputError that names the line where possible."""
         wrong = wrong_row(self.path, error, self.separator)
         if wrong is not None:
             return wrong
@@ -168,13 +174,17 @@ class Table:
         )
 
     def find(self, wanted: str | None, usual: tuple[str, ...], what: str) -> str | None:
-        """The wanted column, or the first usual one, or None."""
+        """Return the wanted column, else the first of the usual names, else None.
+
+        An InputError, which names the use of the column (``what``), if there is no wanted column in the table.
+        """
         if wanted is not None and wanted not in self.columns:
             hint = did_you_mean(wanted, self.columns, f"it has {', '.join(self.columns)}.")
             raise InputError(f"{self.path} has no column {wanted!r} for the {what}: {hint}")
         return wanted or next((column for column in usual if column in self.columns), None)
 
     def choose(self, wanted: str | None, usual: tuple[str, ...], what: str) -> str:
+        """Return a column as :meth:`find` does; an InputError if there is none."""
         column = self.find(wanted, usual, what)
         if column is None:
             listed = " or ".join(repr(column) for column in usual)
@@ -185,27 +195,27 @@ class Table:
         return column
 
     def line(self, row: int) -> str:
-        """What a message calls a row: its line in a CSV file, the header counted; elsewhere its number from 1."""
+        """Return the name of a row in messages: its line in a CSV file, or its number from 1."""
         return self.lines([row])[0]
 
     def lines(self, rows: Sequence[int]) -> list[str]:
-        """The same of several rows, in ascending order."""
+        """Return the names of several rows, in ascending order, in messages."""
         rows = [self.first + (row if self.kept is None else int(self.kept[row])) for row in rows]
         if not self.is_csv:
             return [f"row {row + 1}" for row in rows]
         return [f"line {line}" for line in lines_at(self.path, self.separator, rows)]
 
     def place(self, row: int) -> str:
-        """The file, and what a message calls a row of it."""
+        """Return file and name of a row in messages."""
         return f"{self.path}, {self.line(row)}"
 
     @property
     def row_count(self) -> int:
-        """Rows that were read."""
+        """Number of rows that were read."""
         return self._table.num_rows
 
     def whole_numbers(self, column: str) -> np.ndarray | None:
-        """(rows,) int64 if the column was written as whole numbers and has no empty place; CSV does not say."""
+        """Return (rows,) int64 if the column has an integer type and no nulls, else None (always for CSV)."""
         values = self._table[column]
         if self.is_csv or not pa.types.is_integer(values.type) or values.null_count:
             return None
@@ -215,7 +225,7 @@ class Table:
             return None
 
     def texts(self, column: str, what: str | None) -> np.ndarray:
-        """(rows,) a column as Python texts."""
+        """Return (rows,) a column as Python texts; for ``what`` see :meth:`text`."""
         try:
             return text_array(self.text(column, what).to_pylist())
         except UnicodeDecodeError as error:
@@ -225,7 +235,7 @@ class Table:
             ) from error
 
     def text(self, column: str, what: str | None) -> Any:
-        """A column as text; an empty place is an error if ``what`` says what is missing there."""
+        """Return a column as Arrow text; with ``what``, the name of the value, a null raises an InputError."""
         values = self._table[column]
         if pa.types.is_nested(values.type):
             raise InputError(f"{self.path}: column {column!r} holds lists; it must hold one value a row.")
@@ -239,17 +249,17 @@ class Table:
             raise InputError(f"{self.path}: column {column!r} cannot be read as text: write it as UTF-8.") from error
 
     def has_type(self, column: str) -> bool:
-        """Whether its type says what a column holds: not in a CSV file, nor where a frame mixed numbers and texts."""
+        """Tell whether the type of a column is known: not in a CSV file or if a frame mixes numbers and texts."""
         return not self.is_csv and b"graphfcl" not in (self.schema.field(column).metadata or {})
 
     def says_text(self, column: str) -> bool:
-        """Whether the column was written as text and not as numbers; CSV does not say."""
+        """Tell whether a column has a text type (never in a CSV file)."""
         kind = self._table[column].type
         kind = kind.value_type if pa.types.is_dictionary(kind) else kind
         return self.has_type(column) and not pa.types.is_integer(kind) and not pa.types.is_floating(kind)
 
     def different_labels(self, column: str) -> np.ndarray | tuple[list[str], np.ndarray]:
-        """(rows,) numbers; or each different text once, and (rows,) which of them a row has."""
+        """Return (rows,) numeric labels, or each different text once and (rows,) the position of each row's text."""
         numbers = self._label_numbers(column)
         if numbers is not None:
             return numbers
@@ -258,7 +268,7 @@ class Table:
         try:
             return encoded.dictionary.to_pylist(), encoded.indices.to_numpy(zero_copy_only=False)
         except UnicodeDecodeError:
-            return self.texts(column, None).tolist(), np.arange(self.row_count)  # which says where
+            return self.texts(column, None).tolist(), np.arange(self.row_count)  # raises an error that names the line
 
     def _label_numbers(self, column: str) -> np.ndarray | None:
         values = self._table[column]
@@ -268,16 +278,21 @@ class Table:
         return np.array(values.fill_null(np.nan).to_numpy()) if pa.types.is_floating(values.type) else None
 
     def column(self, name: str) -> Any:
-        """A column as Arrow holds it."""
+        """Return a column as a chunked Arrow array."""
         return self._table[name]
 
 
 @dataclass(frozen=True)
 class TableFiles:
-    """The files of the tables of a graph.
+    """Files of the tables of nodes and edges.
 
-    name: of the graph. made_of: where it comes from. contents: of tables that messages call otherwise than by their
-    file, those files. columns: what the columns of the tables are, unless a reader is told.
+    Args:
+        nodes: Table of nodes, or its name in messages.
+        edges: Table of edges, or its name in messages.
+        name: Name of the graph.
+        made_of: Source of the graph.
+        contents: Files of tables that have another name in messages.
+        columns: Default for which columns are ids, labels and so on.
     """
 
     nodes: Path
@@ -289,7 +304,7 @@ class TableFiles:
 
     @classmethod
     def of(cls, source: "str | Path | TableFiles") -> "TableFiles":
-        """The tables of a folder."""
+        """Find the tables in a folder."""
         if isinstance(source, TableFiles):
             return source
         nodes, edges = (_file_of(Path(source), stem) for stem in ("nodes", "edges"))
@@ -297,11 +312,11 @@ class TableFiles:
 
     @property
     def files(self) -> tuple[Path, Path]:
-        """Where the contents are."""
+        """Files with the contents of both tables."""
         return self.contents.get(self.nodes, self.nodes), self.contents.get(self.edges, self.edges)
 
     def open(self, notation: Notation) -> tuple[Table, Table]:
-        """The tables of nodes and of edges."""
+        """Open the tables of nodes and of edges."""
         nodes, edges = (
             Table(path, notation=notation, content=self.contents.get(path)) for path in (self.nodes, self.edges)
         )
@@ -309,7 +324,7 @@ class TableFiles:
 
 
 def _file_of(folder: Path, stem: str) -> Path:
-    """The table of a name in a folder of tables."""
+    """Return the table with this name in a folder of tables."""
     paths = [folder / f"{stem}.{suffix}" for suffix in SUFFIXES]
     path = next((each for each in paths if each.exists()), None)
     if path is None:
@@ -319,15 +334,15 @@ def _file_of(folder: Path, stem: str) -> Path:
 
 
 def stripped_names(rows: Any) -> Any:
-    """An Arrow table whose columns have names without spaces at their ends."""
+    """Strip spaces at the ends of the column names of an Arrow table."""
     return rows.rename_columns([name.strip() for name in rows.column_names])
 
 
 def _same_letters(columns: Sequence[str], usual: Sequence[str]) -> str:
-    """The column that differs from a usual name by case only, as an example; else the word NAME."""
+    """Return a column that equals a usual name except for case, else the word NAME."""
     return next((column for column in columns if column.casefold() in usual), "NAME")
 
 
 def missing_value(place: str, what: str, column: str) -> InputError:
-    """A row has no value where it needs one. what: what is missing."""
+    """Make the error for a row without a required value ``what``."""
     return InputError(f"{place}: {what} is missing in column {column!r}: fill it in, or drop the row.")

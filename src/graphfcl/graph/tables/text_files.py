@@ -1,6 +1,6 @@
-"""Tables in text files: what separates columns, where a row stands, and what is wrong with a file.
+"""CSV files: column separators, line numbers of rows, and causes of errors.
 
-Files are read without counting lines; to name one, the file is read again up to it.
+Files are read without counting lines. To name the line of a row, the file is read again up to that row.
 """
 
 import csv
@@ -21,7 +21,7 @@ LONGEST_HEADER = 1 << 24  # bytes
 
 
 def separator_of(path: Path) -> str:
-    """What stands most often in the first line, outside quotes; a comma if nothing does, a tab in ``.tsv``."""
+    """Return the most frequent separator in the first line outside quotes (default: comma), or a tab for ``.tsv``."""
     try:
         with open(path, "rb") as file:
             header = file.readline(LONGEST_HEADER)
@@ -36,7 +36,7 @@ def separator_of(path: Path) -> str:
 
 
 def lines_at(path: Path, separator: str, rows: Sequence[int]) -> list[int]:
-    """The lines, counted from 1, in which some rows begin, in ascending order; row 0 is the first below the header."""
+    """Return the lines, from 1, at which ascending rows begin; row 0 is the first row below the header."""
     begins, lines, read = lines_of_rows(path, separator), [], 0
     for row in rows:
         lines.append(next(islice(begins, row - read, None), row + 2))
@@ -45,7 +45,7 @@ def lines_at(path: Path, separator: str, rows: Sequence[int]) -> list[int]:
 
 
 def lines_of_rows(path: Path, separator: str) -> Iterator[int]:
-    """The lines in which rows begin. Empty lines are no rows, and a value in quotes may go over several lines."""
+    """Yield the lines at which rows begin. Empty lines are skipped, and quoted values may span several lines."""
     header, begins = True, 1
     try:
         with open(path, encoding="utf-8-sig", errors="replace", newline="") as file:
@@ -55,12 +55,12 @@ def lines_of_rows(path: Path, separator: str) -> Iterator[int]:
                     yield begins
                 header = header and not values
                 begins = reader.line_num + 1
-    except (OSError, csv.Error):  # a value of more bytes than the reader takes, or a file that is gone by now
+    except (OSError, csv.Error):  # a value is too long for the reader, or the file no longer exists
         return
 
 
 def wrong_row(path: Path, error: Exception, separator: str = ",") -> InputError | None:
-    """A row of a CSV file that has too few or too many columns, if that is what Arrow says."""
+    """Make the error for a row with a wrong number of columns, or return None if ``error`` is of another kind."""
     match = re.search(r"Expected (\d+) columns, got (\d+)", str(error))
     if match is None:
         return None
@@ -70,7 +70,7 @@ def wrong_row(path: Path, error: Exception, separator: str = ",") -> InputError 
 
 
 def _line_of_wrong_row(path: Path, separator: str, columns: int) -> str | None:
-    """Arrow counts rows only where one thread reads, and empty lines only where they are rows: read once more, so."""
+    """Read the file again for the line, which Arrow reports only with one thread and with empty lines as rows."""
     options = {
         "read_options": arrow.ReadOptions(use_threads=False, autogenerate_column_names=True),
         "parse_options": arrow.ParseOptions(delimiter=separator, newlines_in_values=True, ignore_empty_lines=False),
@@ -86,7 +86,7 @@ def _line_of_wrong_row(path: Path, separator: str, columns: int) -> str | None:
 
 
 def where_not_utf8(path: Path) -> str | None:
-    """The line of a text file in which its first bytes stand that are not UTF-8; None if all are, or it is no file."""
+    """Return the first line of a file that is not UTF-8; None if there is none or the file cannot be read."""
     try:
         with open(path, "rb") as file:
             for number, line in enumerate(file, start=1):
@@ -98,7 +98,7 @@ def where_not_utf8(path: Path) -> str | None:
 
 
 def first_not_utf8(values: Any) -> int:
-    """The row of an Arrow column of text in which the first bytes stand that are not UTF-8."""
+    """Return the first row of an Arrow text column that is not UTF-8."""
     return next(row for row, content in enumerate(values.cast(pa.binary()).to_pylist()) if not _is_utf8(content or b""))
 
 

@@ -1,4 +1,4 @@
-"""What stands in a column of a table, and how it becomes numbers. A column is one of Arrow, in chunks."""
+"""Recognise the kind of a table column and convert its values to numbers. Columns are chunked Arrow arrays."""
 
 import re
 from collections.abc import Sequence
@@ -17,14 +17,14 @@ from graphfcl.graph.tables.table import Table
 
 NUMBER = r"^-?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?$|^-?(?i:nan|inf|infinity)$"
 FLAG = r"^(?i:true|false)$"
-THOUSANDS = re.compile(r"[-+]?[0-9]{1,3}(,[0-9]{3})+")  # a whole text: one comma may also be a decimal one
+THOUSANDS = re.compile(r"[-+]?[0-9]{1,3}(,[0-9]{3})+")  # matches a whole text; a single comma may also be decimal
 THOUSANDS_FIX = "the comma may separate thousands (write it without) or be a decimal comma (decimal=comma)"
-DECIMAL_COMMA = re.compile(r"[-+]?[0-9]+,[0-9]+")  # a whole text, as spreadsheets of many countries write numbers
+DECIMAL_COMMA = re.compile(r"[-+]?[0-9]+,[0-9]+")  # matches a whole text
 MICROSECONDS_A_DAY = 86_400_000_000
 
 
 class Kind(Enum):
-    """What a column holds."""
+    """Kind of a column."""
 
     NUMBER = "numbers"
     DATE = "dates"
@@ -35,7 +35,7 @@ class Kind(Enum):
 
 
 def says_text(kind: Any) -> bool:
-    """Whether an Arrow type is that of texts."""
+    """Tell whether an Arrow type is text."""
     kind = kind.value_type if pa.types.is_dictionary(kind) else kind
     return pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_binary(kind)
 
@@ -45,27 +45,30 @@ def _is_number(kind: Any) -> bool:
 
 
 def trimmed(values: Any) -> Any:
-    """Texts without white space at their ends; null where nothing is left."""
+    """Strip white space at the ends of texts; texts without other characters become null."""
     texts = compute.utf8_trim_whitespace(values.cast(pa.string()))
     return compute.if_else(compute.equal(texts, ""), pa.scalar(None, pa.string()), texts)
 
 
 def present(texts: Any, notation: Notation) -> Any:
-    """Trimmed texts, null in place of those that mean that there is no value."""
+    """Replace trimmed texts that mean a missing value by null."""
     words = pa.array(sorted(notation.missing), pa.string())
     return compute.if_else(compute.is_in(compute.utf8_lower(texts), words), pa.scalar(None, pa.string()), texts)
 
 
 def _with_point(texts: Any, notation: Notation) -> Any:
-    """Texts whose numbers have a decimal point. Where commas are asked for, a point may part thousands: no number."""
+    """Write numbers with a decimal point.
+
+    With ``decimal=comma``, a text with a point is no number, because the point may separate thousands.
+    """
     if notation.decimal == "point":
         return texts
     return compute.replace_substring(compute.replace_substring(texts, ".", "·"), ",", ".")
 
 
 def _cast(texts: Any, notation: Notation, kind: Any) -> Any | None:
-    """Trimmed texts as another type, null where there is no value; None if one is not of the type."""
-    for read in (lambda: texts, lambda: present(texts, notation)):  # most tables have no such words
+    """Cast trimmed texts to a type, with null for missing values; None if a text cannot be cast."""
+    for read in (lambda: texts, lambda: present(texts, notation)):  # try first without replacing missing values
         try:
             return (_with_point(read(), notation) if pa.types.is_floating(kind) else read()).cast(kind)
         except pa.ArrowInvalid:
@@ -74,13 +77,13 @@ def _cast(texts: Any, notation: Notation, kind: Any) -> Any | None:
 
 
 def _numbers_in(texts: Any, notation: Notation) -> Any | None:
-    """Trimmed texts as float64, null where there is no value; None if one is no number."""
+    """Cast trimmed texts to float64, with null for missing values; None if a text is no number."""
     numbers = _cast(texts, notation, pa.float64())
     return None if numbers is None else _without(numbers, notation.missing_numbers)
 
 
 def _without(values: Any, missing: Sequence[float]) -> Any:
-    """float64, null in place of numbers that mean that there is no value."""
+    """Replace numbers that mean a missing value by null."""
     if not missing:
         return values
     return compute.if_else(
@@ -90,15 +93,15 @@ def _without(values: Any, missing: Sequence[float]) -> Any:
 
 @cache
 def _missing_days(missing: frozenset[str]) -> tuple[float, ...]:
-    """The dates among keys of texts, as days since 1970."""
+    """Return the dates among keys of missing values, as days since 1970."""
     days = [as_days(pa.chunked_array([[key]]), Notation(frozenset())) for key in sorted(missing)]
     return tuple(each[0].as_py() for each in days if each is not None)
 
 
 def as_floats(values: Any, notation: Notation) -> Any | None:
-    """Numbers and truth values, also written as text, as float64; None if one is none.
+    """Convert numbers and booleans, also in text form, to float64; None if a value is neither.
 
-    Null or NaN where there is nothing.
+    Missing values become null or NaN.
     """
     kind = values.type
     if pa.types.is_null(kind):
@@ -107,7 +110,7 @@ def as_floats(values: Any, notation: Notation) -> Any | None:
         return values.cast(pa.uint8()).cast(pa.float64())
     if _is_number(kind):
         missing = np.array(notation.missing_numbers)
-        with np.errstate(over="ignore"):  # -999.9 as a column of 32 bits holds it
+        with np.errstate(over="ignore"):  # round a value such as -999.9 as a float32 column does
             missing = missing.astype(np.float32) if pa.types.is_float32(kind) else missing
         return _without(values.cast(pa.float64(), safe=False), missing.tolist())
     if not says_text(kind):
@@ -116,12 +119,15 @@ def as_floats(values: Any, notation: Notation) -> Any | None:
     numbers = _numbers_in(texts, notation)
     if numbers is not None:
         return numbers
-    flags = _cast(present(texts, notation), notation, pa.bool_())  # of texts that are missing some may be 0 and 1
+    flags = _cast(present(texts, notation), notation, pa.bool_())  # replace first: 0 or 1 may mean a missing value
     return None if flags is None else flags.cast(pa.uint8()).cast(pa.float64())
 
 
 def as_days(values: Any, notation: Notation) -> Any | None:
-    """Dates, also written as text (ISO 8601), as days since 1970; null where there is none; None if one is none."""
+    """Convert dates, also in text form (ISO 8601), to days since 1970; None if a value is no date.
+
+    Missing values become null.
+    """
     kind = values.type
     if pa.types.is_null(kind):
         return as_floats(values, notation)
@@ -146,7 +152,7 @@ def as_days(values: Any, notation: Notation) -> Any | None:
 
 
 def first_word(values: Any, notation: Notation, pattern: str = NUMBER) -> tuple[int, str] | None:
-    """Row and value of the first text that is no number. pattern: of all that is none of the words."""
+    """Return row and value of the first text that does not match ``pattern``; by default, of the first non-number."""
     texts = trimmed(values)
     numbers = _with_point(present(texts, notation), notation)
     is_word = compute.invert(compute.match_substring_regex(numbers, pattern)).fill_null(False)
@@ -156,7 +162,7 @@ def first_word(values: Any, notation: Notation, pattern: str = NUMBER) -> tuple[
 
 @dataclass
 class KindOfTexts:
-    """What the texts of a column are, seen in blocks. word: row and value of the first that is no number."""
+    """Finds the kind of a text column in blocks; ``word`` is row and value of the first text that is no number."""
 
     notation: Notation
     numbers: bool = True
@@ -167,7 +173,7 @@ class KindOfTexts:
     word: tuple[int, str] | None = None
 
     def add(self, values: Any, first: int) -> None:
-        """The next texts. first: rows before them."""
+        """Add the next texts; ``first`` is the number of rows before them."""
         texts = trimmed(values)
         floats = _numbers_in(texts, self.notation)
         if floats is not None:
@@ -195,7 +201,7 @@ class KindOfTexts:
 
 
 def declared_kind(kind: Any) -> Kind | None:
-    """What an Arrow type says of a column; None for texts, of which CSV says nothing."""
+    """Return the kind of a column with an Arrow type; None for texts, whose kind depends on the values."""
     if pa.types.is_null(kind):
         return Kind.EMPTY
     if pa.types.is_boolean(kind) or _is_number(kind):
@@ -210,24 +216,24 @@ def declared_kind(kind: Any) -> Kind | None:
 
 
 def is_list(kind: Any) -> bool:
-    """Whether an Arrow type is that of lists, of one length or of several."""
+    """Tell whether an Arrow type is a list, of fixed or variable length."""
     return pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
 
 
 def has_values(values: Any, notation: Notation) -> bool:
-    """Whether a column of numbers or dates has a value at all."""
+    """Tell whether a column of numbers or dates has at least one value."""
     numbers = as_floats(values, notation)
     numbers = as_days(values, notation) if numbers is None else numbers
     return numbers is None or bool(compute.any(compute.invert(compute.is_nan(numbers))).as_py())
 
 
 def numbers_of(table: Table, column: str) -> np.ndarray:
-    """(rows,) float64, NaN where there is no number; a word or an infinite number is an error."""
+    """Return (rows,) float64 with NaN for missing values; a word or an infinite number raises an InputError."""
     values = table.column(column)
     numbers = as_floats(values, table.notation)
     if numbers is not None:
         return _in_range(table, np.asarray(numbers.to_numpy()), column)
-    # A truth value is wrong only beside numbers.
+    # Name the first word that is neither a number nor a boolean; if there is none, the first boolean among numbers.
     word = None
     if says_text(values.type):
         word = first_word(values, table.notation, f"{NUMBER}|{FLAG}") or first_word(values, table.notation)
@@ -239,7 +245,7 @@ def numbers_of(table: Table, column: str) -> np.ndarray:
 
 
 def days_of(table: Table, column: str) -> np.ndarray:
-    """(rows,) float64, dates as days since 1970, NaN where there is none."""
+    """Return (rows,) float64 days since 1970 with NaN for missing dates."""
     values = table.column(column)
     days = as_days(values, table.notation)
     if days is not None:
@@ -255,7 +261,7 @@ def days_of(table: Table, column: str) -> np.ndarray:
 
 
 def vectors_of(table: Table, column: str, width: int | None) -> np.ndarray:
-    """(rows, width) float32 of a column of lists. width: that of the rows before, if there are any."""
+    """Return (rows, width) float32 of a list column; ``width`` is the length of the lists in earlier rows, if any."""
     values = table.column(column)
     if declared_kind(values.type) is not Kind.LIST:
         raise InputError(
@@ -278,7 +284,7 @@ def vectors_of(table: Table, column: str, width: int | None) -> np.ndarray:
 
 
 def weights_of(table: Table, column: str) -> np.ndarray:
-    """(rows,) float32 weights of edges."""
+    """Return (rows,) float32 edge weights; negative or missing weights raise an InputError."""
     values = without_gaps(table, numbers_of(table, column), column)
     if values.size and values.min() < 0:
         row = int(np.flatnonzero(values < 0)[0])
@@ -287,7 +293,7 @@ def weights_of(table: Table, column: str) -> np.ndarray:
 
 
 def without_gaps(table: Table, numbers: np.ndarray, column: str) -> np.ndarray:
-    """(rows,) float32 numbers of a column, of which none may be missing."""
+    """Return (rows,) float32 numbers; a missing one raises an InputError."""
     gaps = np.flatnonzero(np.isnan(numbers))
     if gaps.size:
         raise InputError(
@@ -297,7 +303,7 @@ def without_gaps(table: Table, numbers: np.ndarray, column: str) -> np.ndarray:
 
 
 def _in_range(table: Table, values: np.ndarray, column: str) -> np.ndarray:
-    """The values, of which none may be infinite as float32."""
+    """Return the values; one that is infinite as float32 raises an InputError."""
     wrong = np.flatnonzero(np.abs(values) > np.finfo(np.float32).max)
     if wrong.size:
         raise InputError(
@@ -307,7 +313,7 @@ def _in_range(table: Table, values: np.ndarray, column: str) -> np.ndarray:
 
 
 def _finite(table: Table, values: np.ndarray, column: str) -> np.ndarray:
-    """The values, of which none may be NaN or infinite."""
+    """Return the values; one that is NaN or infinite raises an InputError."""
     if not np.isfinite(values).all():
         row = int(np.argwhere(~np.isfinite(values))[0][0])
         raise InputError(f"{table.place(row)}: column {column!r} is NaN or infinite; fill it in or leave it out.")

@@ -1,4 +1,4 @@
-"""Counts of the words of texts."""
+"""Word counts of texts."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -18,7 +18,7 @@ def _vectorizer(words: Sequence[str] | None = None) -> Any:
 
 
 def count_words(texts: Sequence[str]) -> tuple[sparse.csr_array, np.ndarray]:
-    """Word counts (n, words) float32 of every word that occurs, and the words in alphabetical order."""
+    """Return (n, words) float32 counts of all words that occur, and the words in alphabetical order."""
     vectorizer = _vectorizer()
     try:
         counts = sparse.csr_array(vectorizer.fit_transform(texts))
@@ -28,13 +28,13 @@ def count_words(texts: Sequence[str]) -> tuple[sparse.csr_array, np.ndarray]:
 
 
 def count_known_words(texts: Sequence[str], words: np.ndarray) -> sparse.csr_array:
-    """Word counts (n, words) float32 of the given words; all others are ignored."""
+    """Return (n, words) float32 counts of these words; other words are ignored."""
     if not words.size:
         return sparse.csr_array((len(texts), 0), dtype=np.float32)
     return sparse.csr_array(_vectorizer(words.tolist()).transform(texts))
 
 
 def word_count(texts: Sequence[str]) -> int:
-    """The number of words in some texts; one that occurs twice counts twice."""
+    """Return the number of words in all texts, counting repetitions."""
     words = _vectorizer().build_analyzer()
     return sum(len(words(text)) for text in texts)

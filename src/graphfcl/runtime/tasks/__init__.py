@@ -1,4 +1,4 @@
-"""Independent tasks on processes of this machine, on Ray or on Slurm.
+"""Run independent tasks in processes of this machine, on Ray or on Slurm.
 
 >>> from graphfcl.runtime.tasks import Tasks, run_tasks
 >>> run_tasks(abs, [-1, 2, -3], Tasks(workers=2))

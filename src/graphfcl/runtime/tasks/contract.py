@@ -1,4 +1,4 @@
-"""The contract of engines, which run independent tasks in other processes and return their outcomes."""
+"""Settings of tasks, and the interface of engines, which run independent tasks in other processes."""
 
 import shutil
 from collections.abc import Callable, Mapping, Sequence
@@ -13,19 +13,30 @@ START_METHODS = ("spawn", "forkserver", "fork")
 
 @dataclass(frozen=True)
 class Tasks:
-    """Where independent tasks run.
+    """Where and how independent tasks run.
 
-    backend: local (processes of this machine), ray or submitit.
-    workers: tasks at a time. One local worker is this process itself, unless a start method is given.
-    threads: how many torch, BLAS and OpenMP may each start in a worker; None: its share of the cores.
-    gpus: GPUs of each worker elsewhere; on Ray a part of one lets workers share it.
-    ray_address: of a Ray that is running, ``auto`` for the one of this node; None starts one on this machine.
-    submitit_options: parameters of submitit by their names (``slurm_partition``, ``timeout_min``, ``mem_gb``, …), and
-        ``cluster``: slurm or local; where it is not given, Slurm if this machine has it.
-    folder: where submitit keeps tasks and logs while they run; every node must see it. None: a temporary folder, for
-        the cluster ``local`` alone.
-    start_method: how processes of this machine are started: spawn, forkserver or fork. None: spawn, and none for one
-        worker.
+    Args:
+        backend: ``local`` (processes on this machine), ``ray`` or ``submitit`` (Slurm).
+        workers: Number of tasks that run at the same time. One local worker is this process itself, unless
+            ``start_method`` is set.
+        threads: Threads that torch, BLAS and OpenMP may each start in a worker. None divides the cores among workers.
+        gpus: GPUs of each worker on Ray or Slurm. On Ray, a fraction lets workers share a GPU.
+        ray_address: Address of a running Ray cluster, or ``auto`` for the cluster of this machine. None starts Ray on
+            this machine.
+        submitit_options: Parameters of submitit (``slurm_partition``, ``timeout_min``, ``mem_gb``, …), and ``cluster``,
+            ``slurm`` or ``local``. The default of ``cluster`` is ``slurm`` if this machine has Slurm.
+        folder: Folder for tasks and logs of submitit, which every machine must see. None takes a temporary folder, but
+            only on the cluster ``local``.
+        start_method: How local processes start: ``spawn``, ``forkserver`` or ``fork``. None means ``spawn`` for
+            several workers, and no other process for one worker.
+
+    Raises:
+        InputError: If a number is below 1, or an option belongs to another backend.
+
+    Examples:
+        >>> from graphfcl import Tasks, run_tasks
+        >>> run_tasks(abs, [-1, 2, -3], Tasks(workers=1))
+        [1, 2, 3]
     """
 
     backend: str = "local"
@@ -39,7 +50,7 @@ class Tasks:
 
     @property
     def on_this_machine(self) -> bool:
-        """Whether the workers are processes of this machine, which share its memory with each other."""
+        """Whether the workers are processes of this machine and share its memory."""
         if self.backend == "submitit":
             return self.submitit_options.get("cluster", "slurm" if shutil.which("srun") else "local") == "local"
         return self.backend == "local" or (self.backend == "ray" and self.ray_address is None)
@@ -64,7 +75,7 @@ class Tasks:
 
 @dataclass(frozen=True)
 class Package:
-    """Which graphfcl a process has: its version, and a digest of its files."""
+    """The graphfcl that a process runs: its version and a digest of its files."""
 
     version: str
     digest: str
@@ -72,10 +83,14 @@ class Package:
 
 @dataclass(frozen=True)
 class Order:
-    """A task on its way to a worker.
+    """A task as it is sent to a worker.
 
-    package: the one that the worker must have. threads: how many its libraries may start; None: as many as its cores.
-    folder: the one that relative paths start from.
+    Args:
+        function: Function to call.
+        item: Its argument.
+        package: The graphfcl that the worker must have.
+        threads: Threads that libraries may start. None means as many as there are cores.
+        folder: Working folder, from which relative paths start.
     """
 
     function: Callable[[Any], Any]
@@ -87,7 +102,7 @@ class Order:
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """What a task returned, or why it failed. traceback: the worker's, for debugging."""
+    """The result of a task, or its error and the traceback of the worker."""
 
     value: Any = None
     error: GraphfclError | None = None
@@ -95,40 +110,41 @@ class Outcome:
 
 
 class TaskError(GraphfclError):
-    """A task failed by a fault of its code (exit code 1)."""
+    """A task raised an unexpected exception (exit code 1)."""
 
 
 class WorkerLost(Exception):
-    """A worker died, or was taken away, before its task was done. The message says what is known."""
+    """A worker died or was taken away before its task ended. The message gives the known reason."""
 
 
 class Engine(Protocol):
-    """Workers that are at hand. A handle stands for one order; it can be the key of a dictionary.
+    """Running workers. A handle identifies a submitted order; it is hashable.
 
-    threads: of each worker, as in :class:`Order`.
+    Attributes:
+        threads: Threads of each worker, as in :class:`Order`.
     """
 
     threads: int | None
 
     def submit(self, order: Order) -> Any:
-        """Start a task; never more at a time than there are workers."""
+        """Start a task and return its handle. Callers never submit more tasks than there are workers."""
 
     def wait(self, running: Sequence[Any], seconds: float) -> Sequence[Any]:
-        """Handles whose tasks have ended, as soon as there are some, and after ``seconds`` at the latest."""
+        """Wait until a task ends, at most ``seconds``, and return the handles of tasks that have ended."""
 
     def outcome(self, handle: Any) -> Outcome:
-        """What became of a task that has ended; raises :class:`WorkerLost`."""
+        """Return the outcome of a task that has ended; raises :class:`WorkerLost` if its worker died."""
 
     def cancel(self, running: Sequence[Any]) -> None:
-        """Stop tasks; their outcomes are not requested any more."""
+        """Stop tasks, whose outcomes are not needed any more."""
 
     def close(self) -> None:
-        """Give the workers back."""
+        """Stop the workers and release their resources."""
 
 
 @dataclass(frozen=True)
 class Backend:
-    """A kind of engine: its name, one line about it, and how workers are started."""
+    """A kind of engine: its name, a description in one line, and the function that starts workers."""
 
     name: str
     what: str

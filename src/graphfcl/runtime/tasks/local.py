@@ -1,4 +1,4 @@
-"""Tasks in processes of this machine; with one worker, in this process."""
+"""Run tasks in processes of this machine, or in this process if there is one worker."""
 
 import contextlib
 import multiprocessing
@@ -15,11 +15,11 @@ from graphfcl.runtime.tasks.contract import Backend, Engine, Order, Outcome, Tas
 from graphfcl.runtime.tasks.worker import call, carry_out, unreadable
 
 SECONDS_TO_END = 5
-PRELOADED = ("graphfcl.methods", "graphfcl.experiments", "pyarrow.parquet", "scipy.sparse", "torch")  # by a fork server
+PRELOADED = ("graphfcl.methods", "graphfcl.experiments", "pyarrow.parquet", "scipy.sparse", "torch")  # for forkserver
 
 
 class ThisProcess:
-    """One worker: a task is done when it was submitted, and its outcome is its handle."""
+    """Engine with one worker, this process. ``submit`` runs the task, and the outcome serves as the handle."""
 
     def __init__(self, threads: int | None) -> None:
         self.threads = threads
@@ -37,14 +37,14 @@ class ThisProcess:
         return handle
 
     def cancel(self, running: Sequence[Outcome]) -> None:
-        """They have ended."""
+        """Do nothing: all tasks have ended."""
 
     def close(self) -> None:
         self.stack.close()
 
 
 class _Worker:
-    """A process that takes one order after another from its end of a pipe."""
+    """A process that receives orders through a pipe, one at a time."""
 
     def __init__(self, context: Any) -> None:
         self.connection, other = context.Pipe()
@@ -62,7 +62,7 @@ class _Worker:
 
 
 class Processes:
-    """Processes of this machine. A task that kills its own costs the others nothing."""
+    """Engine with processes of this machine. If a task kills its process, the others continue."""
 
     def __init__(self, threads: int, start_method: str = "spawn") -> None:
         self.threads: int | None = threads
@@ -75,7 +75,7 @@ class Processes:
     def submit(self, order: Order) -> _Worker:
         worker = self.idle.pop() if self.idle else _Worker(self.context)
         self.busy.append(worker)
-        with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # it died meanwhile: wait() finds that
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # a dead worker is noticed by wait()
             worker.connection.send(order)
         return worker
 
@@ -108,9 +108,9 @@ class Processes:
 
 
 def _serve(connection: Connection) -> None:
-    """A worker: orders in, outcomes out, until its parent process ends."""
+    """Run a worker: receive orders and send outcomes until the parent process ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent process decides when to stop
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # a forked process has the handler of its parent
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # a forked process inherits the handler of its parent
     threading.Thread(target=_end_with_parent, daemon=True).start()
     while True:
         try:
@@ -138,7 +138,7 @@ def _start(tasks: Tasks) -> Engine:
 
 
 def share_of_cores(tasks: Tasks) -> int:
-    """Threads of each worker on this machine."""
+    """Return the number of threads of each worker on this machine."""
     return tasks.threads or max(1, usable_cores() // tasks.workers)
 
 

@@ -1,6 +1,6 @@
-"""Tasks on Ray: a cluster that runs already, or one that is started on this machine and ends with this process.
+"""Run tasks on Ray: on a running cluster, or on one that is started on this machine and ends with this process.
 
-Only orders and outcomes go through Ray, so its object store is kept small. Ray's own retries are off, because
+Only orders and outcomes pass through Ray, so its object store is small. Ray's own retries are off, because
 :func:`graphfcl.runtime.tasks.run_tasks` counts how often the workers of a task died.
 """
 
@@ -16,22 +16,22 @@ from graphfcl.runtime.lazy_names import import_extra
 from graphfcl.runtime.tasks.contract import Backend, Order, Outcome, Tasks, WorkerLost
 from graphfcl.runtime.tasks.worker import carry_out, changed_variable, search_path, unreadable
 
-OBJECT_STORE = 100_000_000  # bytes; Ray takes no less than 75 MB
+OBJECT_STORE = 100_000_000  # bytes; Ray needs at least 75 MB
 SECONDS_TO_CONNECT = 5.0
-TRIES_TO_CONNECT = "1"  # Ray's own number is 20, of 40 seconds each
+TRIES_TO_CONNECT = "1"  # Ray's default is 20 attempts of 40 seconds each
 
 
 class RayEngine:
-    """Tasks as remote functions of Ray."""
+    """Engine that runs tasks as remote functions of Ray."""
 
     def __init__(self, tasks: Tasks) -> None:
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # send no usage statistics
         os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # a worker without GPUs keeps its environment
-        self.ours = False
+        self.started_here = False
         self.ray = _import_ray(tasks.ray_address)
         if not self.ray.is_initialized():
             self._connect(tasks)
-            self.ours = True
+            self.started_here = True
         try:
             self.threads: int | None = _threads(tasks, self._cores_of_nodes())
         except InputError:
@@ -41,13 +41,13 @@ class RayEngine:
         self.carry_out = remote(carry_out)
 
     def _connect(self, tasks: Tasks) -> None:
-        """Join a Ray that runs, or start one of as many cores as the tasks need."""
+        """Connect to a running Ray cluster, or start one on this machine with as many cores as the tasks need."""
         quiet = {"log_to_driver": False, "logging_level": "ERROR"}
         if tasks.ray_address is not None:
             _refuse_closed_port(tasks.ray_address)
             try:
                 self.ray.init(address=tasks.ray_address, **quiet)
-            except Exception as error:  # Ray raises many kinds
+            except Exception as error:  # Ray raises many types of errors
                 raise _unreachable(tasks.ray_address, in_one_line(error)) from error
             return
         cores = max(usable_cores(), tasks.workers * (tasks.threads or 1))
@@ -80,7 +80,7 @@ class RayEngine:
         errors = import_module("ray.exceptions")
         try:
             return self.ray.get(handle)
-        except errors.RayTaskError as error:  # carry_out itself raises nothing: the worker could not read its order
+        except errors.RayTaskError as error:  # carry_out never raises, so the worker could not read its order
             return unreadable(getattr(error, "cause", None) or error)
         except errors.RayError as error:
             raise WorkerLost(in_one_line(error)) from error
@@ -90,7 +90,7 @@ class RayEngine:
             self.ray.cancel(handle, force=True)
 
     def close(self) -> None:
-        if self.ours:
+        if self.started_here:
             self.ray.shutdown()
 
 
@@ -98,12 +98,12 @@ def _import_ray(address: str | None) -> Any:
     name = "RAY_NUM_REDIS_GET_RETRIES"
     if address is None or name in os.environ:
         return import_extra("ray", "ray", "the backend ray")
-    with changed_variable(name, TRIES_TO_CONNECT):  # it is read when Ray is imported
+    with changed_variable(name, TRIES_TO_CONNECT):  # Ray reads the variable when it is imported
         return import_extra("ray", "ray", "the backend ray")
 
 
 def _threads(tasks: Tasks, nodes: list[int]) -> int:
-    """Cores of each worker: the requested number, or its share of all, but no more than a node has."""
+    """Return the cores of each worker: the requested number, or an equal share, but no more than a node has."""
     most = max(nodes, default=0)
     if tasks.threads is not None:
         if tasks.threads > most:
@@ -117,10 +117,10 @@ def _threads(tasks: Tasks, nodes: list[int]) -> int:
 
 
 def _refuse_closed_port(address: str) -> None:
-    """Refuse an address that nothing listens on; Ray itself would wait for minutes."""
+    """Raise an InputError if no process listens at an address; Ray itself would wait for minutes."""
     host, colon, port = address.removeprefix("ray://").rpartition(":")
     if not colon or not port.isdigit():
-        return  # auto, or something that Ray refuses at once
+        return  # "auto", or an address that Ray refuses at once
     try:
         socket.create_connection((host.strip("[]"), int(port)), SECONDS_TO_CONNECT).close()
     except (OSError, OverflowError) as error:

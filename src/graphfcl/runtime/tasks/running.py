@@ -1,6 +1,6 @@
-"""Run tasks on any engine, in order; a task whose worker died is tried again.
+"""Run tasks on an engine and return results in order. A task whose worker died is tried again.
 
-An engine is added by a file with a :class:`Backend` and one import line below.
+To add an engine, write a file with a :class:`Backend` and add one import line below.
 """
 # ruff: noqa: F401
 
@@ -19,10 +19,10 @@ from graphfcl.runtime.tasks.ray_backend import RAY
 from graphfcl.runtime.tasks.submitit_backend import SUBMITIT
 from graphfcl.runtime.tasks.worker import own_package
 
-# Every backend that is imported above, in the order of the lines.
+# Every backend that is imported above, in the order of the imports.
 BACKENDS: tuple[Backend, ...] = tuple(each for each in list(globals().values()) if isinstance(each, Backend))
-ATTEMPTS = 3  # a task whose worker died so often is given up
-LOOK_EVERY = 1.0  # seconds
+ATTEMPTS = 3  # a task ends the run when this many of its workers have died
+LOOK_EVERY = 1.0  # seconds between two progress reports
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -31,7 +31,7 @@ Lost = Callable[[int, WorkerLost], None]
 
 
 def find_backend(name: str) -> Backend:
-    """The backend of a name."""
+    """Return the backend with this name."""
     by_name = {each.name: each for each in BACKENDS}
     if name not in by_name:
         raise InputError(f"there is no backend {name!r}: {did_you_mean(name, list(by_name))}")
@@ -40,7 +40,7 @@ def find_backend(name: str) -> Backend:
 
 @dataclass(frozen=True, eq=False)
 class Workers:
-    """Workers that were started, for several calls of :func:`run_tasks`."""
+    """Running workers and their settings, for several calls of :func:`run_tasks`."""
 
     tasks: Tasks
     engine: Engine
@@ -48,7 +48,25 @@ class Workers:
 
 @contextmanager
 def start_workers(tasks: Tasks) -> Iterator[Workers]:
-    """Workers for several calls of :func:`run_tasks`, which then need not wait for them to start."""
+    """Start workers once for several calls of :func:`run_tasks`.
+
+    Use it in a ``with`` statement; the workers stop at its end.
+
+    Args:
+        tasks: Where and how tasks run.
+
+    Returns:
+        Context manager with the running workers.
+
+    Raises:
+        InputError: If the backend is unknown, not installed or cannot start workers.
+
+    Examples:
+        >>> from graphfcl import Tasks, run_tasks, start_workers
+        >>> with start_workers(Tasks(workers=1)) as workers:
+        ...     print(run_tasks(abs, [-1, 2], workers), run_tasks(len, ["abc"], workers))
+        [1, 2] [3]
+    """
     engine = find_backend(tasks.backend).start(tasks)
     try:
         yield Workers(tasks, engine)
@@ -64,15 +82,33 @@ def run_tasks(
     progress: Progress | None = None,
     lost: Lost | None = None,
 ) -> list[Result]:
-    """``function`` of each item, in the order of the items.
+    """Call a function on each item in worker processes.
 
-    function: defined at the top of a module, or a ``functools.partial`` of such a function. It and the items are sent
-        to other processes and machines, so items should be paths and numbers; large data goes through files.
-    progress: called with the number of finished tasks and of all tasks, after each task and about once a second.
-    lost: called when a worker died, with the number of its item and the reason; what it raises ends the run. By default
-        a task is tried again until three of its workers have died.
+    The first error ends the run: other tasks are stopped, and files that they wrote stay.
 
-    An error of a task ends the run: other tasks are stopped, and what they wrote stays.
+    Args:
+        function: Function defined at the top level of a module, or a ``functools.partial`` of one.
+        items: Arguments, one for each call. They are pickled and may be sent to other machines, so pass paths and
+            numbers, and large data through files.
+        tasks: Where and how tasks run, or running workers (:func:`start_workers`). Default: one after the other in
+            this process.
+        progress: Called with the number of finished tasks and the number of all tasks, after each task and about once
+            per second.
+        lost: Called when a worker died, with the index of its item and the :class:`WorkerLost` error. If it raises,
+            the run ends. By default a task is tried again until three of its workers have died.
+
+    Returns:
+        Results in the order of the items.
+
+    Raises:
+        InputError: If workers cannot start, or three workers died in the same task.
+        TypeError: If the function is a lambda or defined inside another function.
+        TaskError: If the function raised an unexpected exception. Errors of graphfcl are raised as they are.
+
+    Examples:
+        >>> from graphfcl import run_tasks
+        >>> run_tasks(len, ["one", "three"])
+        [3, 5]
     """
     _refuse_inner(function)
     if not items:
@@ -110,7 +146,7 @@ def _run(
 
 
 class _Patience:
-    """Gives up a task when three of its workers have died."""
+    """Ends the run when three workers have died in the same task."""
 
     def __init__(self, tasks: Tasks) -> None:
         self.tasks, self.deaths = tasks, Counter[int]()
@@ -126,7 +162,7 @@ class _Patience:
 
 
 def _value(outcome: Outcome) -> Any:
-    """What a task returned; its error is raised here, with the worker's traceback for ``--debug``."""
+    """Return the result of a task, or raise its error with the worker's traceback as a note for ``--debug``."""
     if outcome.error is None:
         return outcome.value
     if outcome.traceback:
@@ -135,8 +171,8 @@ def _value(outcome: Outcome) -> Any:
 
 
 def _refuse_inner(function: Callable[..., Any]) -> None:
-    """Refuse functions that other processes cannot find by module and name, also when this process runs them."""
+    """Raise a TypeError for functions that cannot be pickled by name, even if they would run in this process."""
     while isinstance(function, partial):
         function = function.func
     if "<" in getattr(function, "__qualname__", ""):  # <locals>, <lambda>
-        raise TypeError(f"{function.__qualname__} cannot travel to a worker: define it at the top of a module")
+        raise TypeError(f"{function.__qualname__} cannot be sent to a worker: define it at the top level of a module")

@@ -1,7 +1,7 @@
-"""Tasks as jobs of Slurm, or of this machine, through submitit.
+"""Run tasks as jobs of Slurm, or of this machine, through submitit.
 
-submitit passes orders and outcomes through files of its own. They lie in a new folder with a random name that only this
-user may read, and are removed at the end; nothing is ever read from a folder that existed before.
+submitit passes orders and outcomes through pickle files. They are in a new folder with a random name that only this
+user may read, and are removed at the end. Nothing is read from a folder that existed before.
 """
 
 import os
@@ -25,12 +25,12 @@ from graphfcl.runtime.tasks.contract import Backend, Order, Outcome, Tasks, Work
 from graphfcl.runtime.tasks.worker import carry_out, changed_variable, search_path, unreadable
 
 CLUSTERS = ("slurm", "local")
-DEFAULTS = {"name": "graphfcl", "timeout_min": 720}  # submitit's own limit is 5 minutes
-POLL = 0.2  # seconds between two looks at all jobs
+DEFAULTS = {"name": "graphfcl", "timeout_min": 720}  # submitit's default limit is 5 minutes
+POLL = 0.2  # seconds between two checks of all jobs
 
 
 class SubmititEngine:
-    """Each task is a job; the queue of the cluster decides when it begins."""
+    """Engine that runs each task as a job, which starts when the queue of the cluster allows."""
 
     def __init__(self, tasks: Tasks) -> None:
         self.submitit = import_extra("submitit", "submitit", "the backend submitit")
@@ -47,10 +47,10 @@ class SubmititEngine:
         try:
             self.executor = self.submitit.AutoExecutor(self.folder, cluster=self.cluster)
             self.executor.update_parameters(**options)
-        except Exception as error:  # names and values that submitit or sbatch do not take
+        except Exception as error:  # submitit or sbatch does not accept a name or value
             shutil.rmtree(self.folder, ignore_errors=True)
             raise InputError(
-                f"submitit does not take these options ({in_one_line(error)}): see its documentation of "
+                f"submitit does not accept these options ({in_one_line(error)}): see its documentation of "
                 "update_parameters."
             ) from error
 
@@ -74,24 +74,24 @@ class SubmititEngine:
 
     def outcome(self, handle: Any) -> Outcome:
         if self.cluster == "local" and not handle.paths.result_pickle.exists():
-            self._lose(handle)  # a file system of this machine does not lag behind
+            self._lose(handle)  # a local file system shows a result at once, so there is none
         try:
             return handle.result()
-        except self.submitit.core.utils.FailedJobError as error:  # carry_out itself raises nothing
+        except self.submitit.core.utils.FailedJobError as error:  # carry_out never raises, so the order was unreadable
             return unreadable(RuntimeError(_last_line(str(error))))
         except self.submitit.core.utils.UncompletedJobError:
             self._lose(handle)
             raise
 
     def _lose(self, job: Any) -> None:
-        """Raise how a job ended that left no result; its log stays."""
+        """Raise a WorkerLost error for a job without a result, and keep its log."""
         self.lost.append(job.job_id)
         log = _last_line(job.stderr() or "") or "its log is empty"
         raise WorkerLost(f"job {job.job_id} ended without a result ({log}; logs are in {self.folder})")
 
     def cancel(self, running: Sequence[Any]) -> None:
         for job in running:
-            with suppress(Exception):  # it may have ended meanwhile
+            with suppress(Exception):  # the job may have ended already
                 _stop_here(job) if self.cluster == "local" else job.cancel(check=False)
 
     def close(self) -> None:
@@ -104,11 +104,11 @@ class SubmititEngine:
 
 
 def _stop_here(job: Any) -> None:
-    """End a job of this machine: a controller, and the process that it looks after."""
+    """Kill a local job, which consists of a controller process and its child."""
     if job.done():
         return
     controller = int(job.job_id)
-    os.kill(controller, signal.SIGSTOP)  # it starts no other process now
+    os.kill(controller, signal.SIGSTOP)  # so that it does not start another process
     for child in Path(f"/proc/{controller}/task/{controller}/children").read_text().split():
         os.kill(int(child), signal.SIGKILL)
     os.kill(controller, signal.SIGKILL)
@@ -128,10 +128,10 @@ def _cluster(named: Any, submitit: Any) -> str:
 
 
 def _own_folder(folder: Path | None, cluster: str) -> Path:
-    """A new folder for this run alone."""
+    """Make a new folder for this run."""
     if folder is None:
         if cluster == "slurm":
-            raise InputError("jobs of Slurm need a folder that every node sees: name one.")
+            raise InputError("jobs of Slurm need a folder that every node can access: name one.")
         return Path(tempfile.mkdtemp(prefix="graphfcl-"))
     own = Path(folder).absolute() / secrets.token_hex(8)
     try:
@@ -148,12 +148,12 @@ def _last_line(text: str) -> str:
 
 
 def options_from(pairs: Sequence[str]) -> Mapping[str, Any]:
-    """``key=value`` as submitit's parameters; values are integers, floats or text."""
+    """Parse ``key=value`` pairs as parameters of submitit; values become integers, floats or text."""
     options: dict[str, Any] = {}
     for pair in pairs:
         key, equals, text = pair.partition("=")
         if not equals or not key.strip():
-            raise InputError(f"{pair!r} is no option of submitit: write it as key=value.")
+            raise InputError(f"{pair!r} is not an option of submitit: write it as key=value.")
         options[key.strip()] = _value(text.strip())
     return options
 

@@ -117,7 +117,7 @@ def test_without_features(tmp_path: Path) -> None:
         ({"edge": [[0, 1], [4]]}, r"edge\.csv\.gz, line 2: the row has 1 columns in place of 2"),
         ({"edge": [[0, 1, 2]]}, r"edge\.csv\.gz has 3 columns in place of 2"),
         ({"node-label": [[1]] * 39}, r"node-label\.csv\.gz: 39 labels for 40 nodes"),
-        ({"node-label": [[1, 0]] * 40}, r"node-label\.csv\.gz has 2 labels a node"),
+        ({"node-label": [[1, 0]] * 40}, r"node-label\.csv\.gz has 2 labels per node"),
         ({"node-label": [[1.5]] * 40}, r"node-label\.csv\.gz: the labels are not whole numbers"),
         ({"node-label": None}, r"node-label\.csv\.gz cannot be read"),
         ({"node-feat": [[1.0]] * 39}, r"node-feat\.csv\.gz: there are features of 39 nodes, but the graph has 40"),
@@ -137,7 +137,7 @@ def test_bad_tables_end_in_one_sentence(tmp_path: Path, changes: dict[str, Any],
     [
         ({"edge_index": EDGES}, r"'edge_index' has shape \(150, 2\), it must be 2 × edges"),
         ({"edge_index": np.array([[0, 1], [1, 77]])}, r"data\.npz: edge 1 joins nodes 1 and 77"),
-        ({"node_label": np.ones((40, 3))}, r"node-label\.npz has 3 labels a node"),
+        ({"node_label": np.ones((40, 3))}, r"node-label\.npz has 3 labels per node"),
         ({"num_nodes_list": None}, r"data\.npz has no array 'num_nodes_list'"),
     ],
 )

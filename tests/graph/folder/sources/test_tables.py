@@ -205,12 +205,12 @@ BAD = {
     "twice": (
         "id,label\n1,a\n2,b\n1,b\n",
         "source,target\n",
-        r"nodes\.csv, line 4: node id '1' stands twice",
+        r"nodes\.csv, line 4: node id '1' occurs twice",
     ),
     "text twice": (
         "id,label\na,a\n2,b\na,b\n",
         "source,target\n",
-        r"nodes\.csv, line 4: node id 'a' stands twice",
+        r"nodes\.csv, line 4: node id 'a' occurs twice",
     ),
     "no id": ("id,label\n1,a\n,b\n", "source,target\n", r"nodes\.csv, line 3: a node id is missing"),
     "control": ("id,label\na,a\n\x07b,b\n", "source,target\n", r"nodes\.csv, line 3: the node id .* control character"),

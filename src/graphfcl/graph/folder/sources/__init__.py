@@ -1,4 +1,4 @@
-"""What graph folders are built from, besides graphs in memory: files that are read in blocks."""
+"""Sources of graph folders: files that are read in blocks."""
 
 from graphfcl.runtime.lazy_names import names_of_stub
 

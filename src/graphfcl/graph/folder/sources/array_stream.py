@@ -1,4 +1,4 @@
-"""One array of an ``.npz`` archive, read in order without ever being whole in memory. Nothing is unpickled."""
+"""Read one array of an ``.npz`` archive in blocks. Pickled objects are never loaded."""
 
 import zipfile
 import zlib
@@ -15,7 +15,7 @@ PASSED_AT_ONCE = 1 << 20  # bytes
 
 
 def array_names(path: str | Path) -> set[str]:
-    """The names of the arrays of an archive."""
+    """Return the names of the arrays of an archive."""
     try:
         with zipfile.ZipFile(path) as archive:
             return {name.removesuffix(".npy") for name in archive.namelist()}
@@ -26,7 +26,7 @@ def array_names(path: str | Path) -> set[str]:
 
 
 class ArrayStream:
-    """The array ``name`` of an archive. shape, dtype: as its header says."""
+    """The array ``name`` of an archive; shape and type come from its header."""
 
     def __init__(self, path: str | Path, name: str) -> None:
         self.path, self.name = path, name
@@ -54,12 +54,12 @@ class ArrayStream:
         self.size = int(np.prod(self.shape, dtype=np.int64))
 
     def blocks(self, items: int, start: int = 0, stop: int | None = None) -> Iterator[np.ndarray]:
-        """Numbers ``start`` to ``stop`` - 1 in the order of the file, up to ``items`` at a time."""
+        """Yield numbers ``start`` to ``stop`` - 1 in the order of the file, at most ``items`` in a block."""
         stop = self.size if stop is None else stop
         return self.pieces((min(items, stop - at) for at in range(start, stop, items)), start)
 
     def pieces(self, sizes: Iterable[int], start: int = 0) -> Iterator[np.ndarray]:
-        """The numbers from ``start`` on in the order of the file, so many at a time."""
+        """Yield numbers from ``start`` on in the order of the file, in blocks of these sizes."""
         try:
             with zipfile.ZipFile(self.path) as archive, archive.open(f"{self.name}.npy") as file:
                 _pass_over(file, self._start + start * self.dtype.itemsize)
@@ -72,7 +72,7 @@ class ArrayStream:
             raise error if isinstance(error, InputError) else self._damaged() from error
 
     def rows(self, items: int) -> Iterator[np.ndarray]:
-        """(rows, d) blocks of about so many numbers of a matrix that is stored by rows."""
+        """Yield (rows, d) blocks of about ``items`` numbers of a matrix that is stored by rows."""
         if len(self.shape) != 2:
             raise InputError(f"{self.path}: {self.name!r} has shape {self.shape}, it must be a matrix: save it again.")
         if self.by_columns:
@@ -89,7 +89,7 @@ class ArrayStream:
 
 
 def _pass_over(file: IO[bytes], count: int) -> None:
-    """Read so many bytes and forget them. From Python 3.13 on, `seek` gives up the checksum of the array."""
+    """Skip bytes by reading them. From Python 3.13 on, `seek` would disable the checksum of the array."""
     while count > 0:
         passed = len(file.read(min(count, PASSED_AT_ONCE)))
         if not passed:

@@ -1,4 +1,4 @@
-"""An ``.npz`` file of any size in the sparse graph layout (see :mod:`graphfcl.graph.npz`) as a source."""
+"""Source of a graph folder from an ``.npz`` file in the sparse graph layout (see :mod:`graphfcl.graph.npz`)."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -24,9 +24,9 @@ from graphfcl.graph.npz import (
 )
 
 LARGE = {"adj_indices", "adj_data", "attr_indices", "attr_data", "attr_matrix"}
-DENSE_NUMBERS = 1 << 22  # of a dense matrix at a time
-NODE_BYTES = 48  # memory for each node: both indptr, labels as they are read
-TEXT_BYTES = 160  # besides, if ids are texts
+DENSE_NUMBERS = 1 << 22  # numbers of a dense matrix in a block
+NODE_BYTES = 48  # bytes per node, for both indptr arrays and labels
+TEXT_BYTES = 160  # additional bytes per node if ids are texts
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +41,7 @@ class _Csr:
     shape: tuple[int, int]
 
     def entries(self) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray | None]]:
-        """Rows, columns and values of the entries, in blocks."""
+        """Yield rows, columns and values of the entries in blocks."""
         values = repeat(None) if self.values is None else self.values.blocks(STEP)
         start = 0
         for columns, some in zip(self.indices.blocks(STEP), values, strict=False):
@@ -50,7 +50,7 @@ class _Csr:
             start += columns.size
 
     def rows(self) -> Iterator[sparse.csr_array]:
-        """The rows, in blocks of about as many entries."""
+        """Yield the rows in blocks with about the same number of entries."""
         cuts = [0]
         while cuts[-1] < self.shape[0]:
             start = cuts[-1]
@@ -66,7 +66,7 @@ class _Csr:
 
 
 def npz_source(path: str | Path, *, name: str | None = None) -> GraphSource:
-    """The graph of the file. Edges and features stay there until they are needed."""
+    """Open the graph in the file. Edges and features are read later."""
     path = Path(path)
     streams = {each: ArrayStream(path, each) for each in array_names(path) & LARGE}
     arrays: dict[str, Any] = {**read_arrays(path, but=LARGE), **streams}
@@ -118,7 +118,7 @@ def _edges(adjacency: _Csr, mirrored: bool) -> Iterator[EdgeBlock]:
         if mirrored and (rows > columns).any():
             wrong = int(np.flatnonzero(rows > columns)[0])
             raise InputError(
-                f"{adjacency.path}: 'adj_undirected' says that each edge stands once, from the smaller node to the "
+                f"{adjacency.path}: 'adj_undirected' says that each edge is stored once, from the smaller node to the "
                 f"larger, but edge {first + wrong} leads from {rows[wrong]} to {columns[wrong]}: save the file again."
             )
         yield EdgeBlock(first, rows, columns, values)

@@ -1,8 +1,9 @@
-"""The raw layout in which the Open Graph Benchmark publishes its node sets, as a source of a graph folder.
+"""Source of a graph folder from the raw layout of node data sets of the Open Graph Benchmark (OGB).
 
-Either ``raw/edge.csv.gz``, ``raw/num-node-list.csv.gz``, ``raw/node-label.csv.gz`` and perhaps
-``raw/node-feat.csv.gz``, tables without a header; or ``raw/data.npz`` (``edge_index``, ``num_nodes_list``, perhaps
-``node_feat``) and ``raw/node-label.npz`` (``node_label``). Nodes are numbered from 0; splits are not used.
+The text form has ``raw/edge.csv.gz``, ``raw/num-node-list.csv.gz``, ``raw/node-label.csv.gz`` and optionally
+``raw/node-feat.csv.gz``, all without a header. The binary form has ``raw/data.npz`` (``edge_index``,
+``num_nodes_list``, optionally ``node_feat``) and ``raw/node-label.npz`` (``node_label``). Nodes are numbered from 0.
+Splits are not used.
 """
 
 from collections.abc import Iterator
@@ -24,11 +25,11 @@ from graphfcl.graph.tables.text_files import wrong_row
 EDGES, COUNTS, LABELS, FEATURES = "edge.csv.gz", "num-node-list.csv.gz", "node-label.csv.gz", "node-feat.csv.gz"
 DATA, LABEL_DATA = "data.npz", "node-label.npz"
 SEVERAL = ("triplet-type-list.csv.gz", "num-node-dict.csv.gz")
-BYTES = 1 << 22  # of a table at a time
+BYTES = 1 << 22  # bytes of a table in a block
 
 
 def raw_folder(path: str | Path) -> Path | None:
-    """The folder of the raw files, if ``path`` is a set of the benchmark or that folder itself."""
+    """Return the folder of the raw files if ``path`` is an OGB data set or that folder, else None."""
     for folder in (Path(path) / "raw", Path(path)):
         if any((folder / name).exists() for name in (EDGES, DATA, *SEVERAL)):
             return folder
@@ -36,7 +37,7 @@ def raw_folder(path: str | Path) -> Path | None:
 
 
 def ogb_source(path: str | Path, *, name: str | None = None) -> GraphSource:
-    """The graph of such a folder."""
+    """Open the graph in an OGB folder."""
     raw = raw_folder(path)
     if raw is None:
         raise InputError(f"{path} has neither raw/{EDGES} nor raw/{DATA}: it is not in the raw layout of OGB.")
@@ -111,7 +112,7 @@ def _binary(raw: Path) -> dict[str, Any]:
 
 
 def _index_edges(edges: ArrayStream) -> Iterator[EdgeBlock]:
-    """Both ends of an edge stand far apart, one after the other only if the array is stored by columns."""
+    """Yield edges of a (2, edges) array: ends alternate if it is stored by columns; else they are in two halves."""
     if edges.by_columns:
         for number, block in enumerate(edges.blocks(2 * STEP)):
             yield EdgeBlock(number * STEP, block[0::2].astype(np.int64), block[1::2].astype(np.int64))
@@ -125,7 +126,7 @@ def _index_edges(edges: ArrayStream) -> Iterator[EdgeBlock]:
 def _labels(coder: LabelCoder, count: int, path: Path, place: Place) -> CleanLabels:
     labels = coder.finish(str(path), place)
     if labels.numbers.size != count:
-        raise InputError(f"{path}: {labels.numbers.size} labels for {count} nodes; give one a node.")
+        raise InputError(f"{path}: {labels.numbers.size} labels for {count} nodes; give one per node.")
     return labels
 
 
@@ -137,7 +138,7 @@ def _one_graph(counts: np.ndarray, path: Path) -> int:
 
 def _refuse_several(shape: tuple[int, ...], path: Path) -> None:
     if len(shape) > 1 and shape[1] != 1:
-        raise InputError(f"{path} has {shape[1]} labels a node (multi-label); choose one class a node.")
+        raise InputError(f"{path} has {shape[1]} labels per node (multi-label); choose one class per node.")
 
 
 def _unused(names: list[str], raw: Path) -> list[str]:
@@ -147,9 +148,9 @@ def _unused(names: list[str], raw: Path) -> list[str]:
 
 
 def _rows(path: Path, kind: str, *, may_be_empty: bool = False) -> Iterator[tuple[int, np.ndarray]]:
-    """Blocks of rows of a table without a header, and how many rows stood before.
+    """Yield blocks of rows of a table without a header, each with the number of rows before it.
 
-    may_be_empty: an empty line is a row, with NaN in an empty place.
+    With ``may_be_empty``, empty values become NaN and an empty line is a row.
     """
     options = {
         "read_options": csv.ReadOptions(block_size=BYTES, use_threads=False, autogenerate_column_names=True),

@@ -1,7 +1,8 @@
-"""A folder of tables of any size (see :mod:`graphfcl.graph.tables`) as a source of a graph folder.
+"""Source of a graph folder from tables of any size (see :mod:`graphfcl.graph.tables`).
 
-Arrow cuts the files into blocks of rows, as for the reader in memory, so that both readers accept the same tables and
-name the same lines. DuckDB holds the ids and joins the ends of edges to them; it moves to disk what exceeds its memory.
+Arrow reads the files in blocks of rows, as in the in-memory reader. Both readers therefore accept the same tables and
+name the same lines in messages. DuckDB stores the ids and joins the ends of edges to them; it uses the disk when its
+memory limit is reached.
 """
 
 import errno
@@ -29,17 +30,17 @@ from graphfcl.graph.tables.table import Table, TableFiles
 from graphfcl.graph.tables.values import weights_of
 from graphfcl.runtime.cores import usable_cores
 
-NODE_BYTES = 28  # memory for each node whose id is not its row
-LEAST_BYTES, OWN_BYTES = 32 << 20, 80 << 20  # of DuckDB's limit; beyond it: code, and blocks on their way
-MOST_THREADS, THREAD_BYTES = 4, 64 << 20  # a join of two threads fails with 48 MB
+NODE_BYTES = 28  # bytes per node whose id is not its row
+LEAST_BYTES, OWN_BYTES = 32 << 20, 80 << 20  # DuckDB: smallest memory limit; bytes that it needs beyond its limit
+MOST_THREADS, THREAD_BYTES = 4, 64 << 20  # DuckDB: threads; memory per thread (a join of two threads needs > 48 MB)
 
 
 def tables_source(
     folder: str | Path | TableFiles, columns: TableColumns | None = None, *, name: str | None = None
 ) -> Callable[[Spool], GraphSource]:
-    """Return a function that opens the graph of a folder of tables, or of :func:`graphfcl.graph.open_tables`.
+    """Return a function that opens the graph in a folder of tables, or in tables of :func:`open_tables`.
 
-    It reads ids and labels; features and edges are read when they are needed.
+    The function reads ids and labels. Features and edges are read later.
     """
     files = TableFiles.of(folder)
     return partial(_open, files, columns or files.columns, name or files.name)
@@ -78,15 +79,18 @@ def _open(files: TableFiles, columns: TableColumns, name: str, spool: Spool) -> 
 
 
 def _features(nodes: Table, features: NodeFeatures) -> Iterator[Features]:
-    # A table of which no column is read still has rows.
+    # Without feature columns, read the ids to get the number of rows in each block.
     for block in nodes.blocks(list(features.columns.of_table) or [features.columns.id]):
         yield features.rows(block)
 
 
 class TableIds:
-    """The ids of a table of nodes in DuckDB, each once: whole numbers if Parquet says so, or else cleaned texts.
+    """Ids of a table of nodes in DuckDB, all different: integers if Parquet declares them so, else cleaned texts.
 
-    count: nodes. cleaned: ids that cleaning changed. are_numbers: they are whole numbers.
+    Attributes:
+        count: Number of nodes.
+        cleaned: Number of ids that were cleaned.
+        are_numbers: Whether all ids are whole numbers.
     """
 
     def __init__(self, nodes: Table, column: str, spool: Spool) -> None:
@@ -100,7 +104,7 @@ class TableIds:
             "temp_directory": str(spool.folder),
             "autoinstall_known_extensions": False,
             "autoload_known_extensions": False,
-            # The table of nodes is the smaller side of every join, but DuckDB cannot know how many edges will come.
+            # The table of nodes is the smaller side of every join, but DuckDB does not know the number of edges.
             "disabled_optimizers": "join_order,build_side_probe_side",
         }
         self._database = duckdb.connect(config=settings)
@@ -113,12 +117,12 @@ class TableIds:
             with one_sentence():
                 self._load(nodes, column)
         except InputError:
-            for _ in nodes.blocks(nodes.columns):  # a row that cannot be read at all is reported first
+            for _ in nodes.blocks(nodes.columns):  # report an unreadable row first, as the in-memory reader does
                 pass
             raise
 
     def _load(self, nodes: Table, column: str) -> None:
-        """Read all ids. Faults are reported in the order in which the reader in memory finds them."""
+        """Read all ids. Errors are reported in the order in which the in-memory reader reports them."""
         self._database.execute(f"CREATE TABLE nodes (row BIGINT, id {self._stored_as})")
         fault: InputError | None = None
         for block in nodes.blocks([column]):
@@ -143,7 +147,7 @@ class TableIds:
         if self._value("SELECT count(DISTINCT id) FROM nodes") < self.count:
             self._refuse_same_id(nodes, column)
         if self._stored_as == "VARCHAR":
-            # A text is the whole number of 64 bits that is written exactly so.
+            # A text is a whole number if it is the usual spelling of an int64.
             whole = "coalesce(TRY_CAST(id AS BIGINT)::VARCHAR = id, false)"
             self.are_numbers &= self._value(f"SELECT coalesce(bool_and({whole}), true) FROM nodes")
 
@@ -156,23 +160,23 @@ class TableIds:
         return self._database.execute(query).fetchall()[0][0]
 
     def _refuse_same_id(self, nodes: Table, column: str) -> None:
-        """Refuse ids that equal earlier ones once both are cleaned."""
-        found = self._database.execute(
+        """Raise an InputError for ids that are equal after cleaning."""
+        duplicates = self._database.execute(
             "SELECT id::VARCHAR, min(row, 2) AS rows, count(*) OVER () FROM nodes GROUP BY id HAVING count(*) > 1 "
             f"ORDER BY rows[2] LIMIT {LISTED_IDS}"
         ).fetchall()
-        cleaned = {row: text for text, rows, _ in found for row in rows}
+        cleaned = {row: text for text, rows, _ in duplicates for row in rows}
         texts = {
             row: block.texts(column, None)[row - block.first]
             for block in nodes.blocks([column])
             for row in cleaned
             if block.first <= row < block.first + block.row_count
         }
-        pairs = [(first, second) for _, (first, second), _ in found]
-        raise same_ids(found[0][2], pairs, cleaned.__getitem__, texts.__getitem__, nodes.place)
+        pairs = [(first, second) for _, (first, second), _ in duplicates]
+        raise same_ids(duplicates[0][2], pairs, cleaned.__getitem__, texts.__getitem__, nodes.place)
 
     def values(self) -> np.ndarray | TextIds | None:
-        """The ids as :class:`GraphSource` has them."""
+        """Return the ids in the form of :class:`GraphSource`."""
         if not self.are_numbers:
             return self._texts
         numbers = self._database.sql("SELECT id::BIGINT FROM nodes").to_arrow_table().column(0).to_numpy()
@@ -185,7 +189,7 @@ class TableIds:
             yield TextBlock(np.frombuffer(content, np.uint8, int(starts[-1])), starts)
 
     def edges(self, scan: "EdgeScan", spool: Spool) -> Iterator[EdgeBlock]:
-        """The edges of a table between rows of nodes; in any order but where the last of several rows counts."""
+        """Yield the edges between rows of nodes, in any order, or in order if ``repeated`` is ``last``."""
         self._limit(NODE_BYTES * self.count + spool.memory)
         ends = scan.ends
         self._database.register("edges", pa.RecordBatchReader.from_batches(scan.schema, scan.batches()))
@@ -210,12 +214,12 @@ class TableIds:
         scan.refuse_faults()
 
     def _rows(self, joined: Any, texts: Any) -> np.ndarray:
-        """(m,) rows of nodes, -1 where there is none. texts: of the ends that were not found as they are written."""
+        """Return (m,) rows of nodes, -1 where there is none; ``texts`` are ids without an exact match."""
         rows = joined.fill_null(-1).to_numpy()
         places = np.flatnonzero(texts.is_valid().to_numpy(zero_copy_only=False))
         if places.size:
             cleaned = pa.array([normal(text) for text in texts.take(places).to_pylist()], pa.string())
-            database = self._database.cursor()  # the join goes on meanwhile
+            database = self._database.cursor()  # a second cursor, because the join is still running
             database.register("cleaned", pa.table({"place": places, "id": cleaned}))
             query = "SELECT place, row FROM cleaned JOIN nodes ON cleaned.id = nodes.id::VARCHAR"
             matches = database.sql(query).fetchnumpy()
@@ -225,11 +229,15 @@ class TableIds:
 
 
 class EdgeScan:
-    """Reads a table of edges for a join, and keeps its first fault of each kind.
+    """Reads a table of edges for a join, and keeps the first error of each kind.
 
-    DuckDB calls :meth:`batches`, so that this must not raise. faults: the error of each kind; kinds are in the order in
-    which the reader in memory looks for them. as_numbers: both ends are whole numbers, as those of nodes; ends are
-    joined as texts otherwise. row_count: rows that were read. unknown: edges that lead to no node.
+    DuckDB calls :meth:`batches`, which therefore must not raise.
+
+    Attributes:
+        faults: First error of each kind. Kinds are numbered in the order in which the in-memory reader checks them.
+        as_numbers: Whether ids of nodes and both ends are integers. Otherwise ends are joined as texts.
+        row_count: Number of rows that were read.
+        unknown: Edges with an end that is not among the nodes.
     """
 
     UNREADABLE, TYPES, MISSING, UNKNOWN, WEIGHTS = 0, 1, (2, 3), 4, 5  # missing: source, target
@@ -246,7 +254,7 @@ class EdgeScan:
         )
 
     def batches(self) -> Iterator[Any]:
-        """(row, source, target, weight) of all edges; null where a value is missing or wrong."""
+        """Yield (row, source, target, weight) of all edges, with null where a value is missing or wrong."""
         edges, ends = self._edges, self.ends
         kinds: dict[str, set[str]] = {name: set() for name in ends.others(edges) if name.lower() in TYPE_NAMES}
         columns = [ends.source, ends.target, *kinds, *([] if ends.weight is None else [ends.weight])]
@@ -271,9 +279,9 @@ class EdgeScan:
                 return pa.array(numbers)
             texts = block.text(column, "a node id")
             try:
-                texts.validate(full=not block.is_csv)  # Arrow looks for UTF-8 in CSV alone
+                texts.validate(full=not block.is_csv)  # Arrow itself checks UTF-8 only in CSV files
             except pa.ArrowInvalid:
-                block.texts(column, "a node id")  # which names the row
+                block.texts(column, "a node id")  # raises an error that names the row
             return texts
         except InputError as error:
             self.faults.setdefault(self.MISSING[end], error)
@@ -288,7 +296,13 @@ class EdgeScan:
         return pa.nulls(block.row_count, pa.float32())
 
     def without_unknown(self, numbers: np.ndarray, rows: list[np.ndarray], texts: list[Any]) -> np.ndarray | None:
-        """Which edges lead to nodes; None if all do. numbers: of the edges. texts: null where an id is missing."""
+        """Return the positions of edges with two known ends; None if all have them.
+
+        Args:
+            numbers: Rows of the edges in the table.
+            rows: Rows of both ends, -1 where there is no node.
+            texts: Ids of unknown ends, null elsewhere.
+        """
         is_unknown = [
             (end < 0) & ids.is_valid().to_numpy(zero_copy_only=False) for end, ids in zip(rows, texts, strict=True)
         ]
@@ -308,14 +322,14 @@ class EdgeScan:
 
 
 def _is_clean(texts: Any) -> bool:
-    """Whether cleaning changes nothing by the look of the bytes: ASCII without controls, no spaces at the ends."""
+    """Tell quickly that no text needs cleaning: all are ASCII without control characters and outer spaces."""
     short = (compute.max(compute.binary_length(texts)).as_py() or 0) <= NODE_ID.longest
     return short and compute.all(compute.match_substring_regex(texts, r"^[!-~]([ -~]*[!-~])?$"), min_count=0).as_py()
 
 
 @contextmanager
 def one_sentence() -> Iterator[None]:
-    """Turn an error of DuckDB into the one that other parts of an import raise."""
+    """Turn errors of DuckDB into the errors that other parts of an import raise."""
     import duckdb
 
     try:
