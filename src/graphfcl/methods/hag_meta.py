@@ -55,20 +55,60 @@ Loss = Callable[[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor], torch.
 
 @dataclass(frozen=True)
 class HagMetaSettings(StepSettings, EpisodicSettings):
-    """All settings; the defaults are the paper's where it names them."""
+    """Settings of HAG-Meta.
+
+    The defaults are the paper's values where the paper states them. Fields of the group ``pretraining`` are set with a
+    dot on the command line, ``--set pretraining.epochs=50``.
+
+    Args:
+        encoder: Graph encoder, ``gcn`` or ``gat``.
+        hidden: Width of the encoder's first layer.
+        size: Width of an embedding.
+        last_relu: Whether the last encoder layer has a ReLU.
+        dropout: Fraction of hidden values that are dropped in training.
+        pretraining: Epochs, steps, patience, learning rate and weight decay of the encoder's pre-training.
+        learning_rate: Learning rate of Adam in meta-training.
+        weight_decay: Weight decay of Adam in meta-training and in fine-tuning.
+        episodes: Maximum number of meta-training episodes.
+        validate_every: Number of episodes between two validations.
+        patience: Number of validations in a row without a better score after which meta-training stops.
+        validation_window: Number of latest validations whose mean is the score.
+        validation_draws: Number of support draws over which a validation is averaged.
+        validation_folds: Number of parts into which the pseudo-novel classes are split; each part is held out once.
+        refit: Whether meta-training is repeated on all pseudo-novel classes, including the held-out ones.
+        queries: Number of query nodes per class in an episode.
+        fine_tuning: Candidate (steps, learning rate) pairs of a session, in addition to no step. Validation sessions
+            choose one.
+        fine_tuning_steps: Fixed number of fine-tuning steps of a session; None lets validation choose.
+        fine_tuning_rate: Learning rate of a fixed number of steps.
+        gpil: Whether to meta-train in pseudo-incremental episodes (GPIL).
+        nla: Whether to weight supports by node-level attention (NLA).
+        tla: Form of task-level attention (TLA), or None for no attention. ``printed`` follows the paper's equations;
+            ``invariant`` accepts any number of classes in any order.
+        task_weighting: ``printed`` trains the attention with the paper's loss; ``hard`` trains it to give more weight
+            to tasks with a larger loss.
+        loss: ``softmax`` cross-entropy, or the paper's ``binary`` form.
+        base_supports: Number of nodes per base class that form its prototype in an episode.
+
+    Examples:
+        >>> from graphfcl import HagMetaSettings
+        >>> settings = HagMetaSettings(tla="invariant", episodes=200)
+        >>> settings.tla, settings.episodes, settings.size
+        ('invariant', 200, 128)
+    """
 
     gpil: bool = True
-    """Meta-train in pseudo-incremental episodes."""
+    """Meta-train in pseudo-incremental episodes (GPIL)."""
     nla: bool = True
-    """Weigh supports by node-level attention."""
+    """Weight supports by node-level attention (NLA)."""
     tla: Literal["printed", "invariant"] | None = "printed"
-    """Form of task-level attention, or none."""
+    """Form of task-level attention (TLA): as printed in the paper, invariant to the order of classes, or none."""
     task_weighting: Literal["printed", "hard"] = "printed"
-    """hard teaches the attention the tasks with the larger loss."""
+    """Train task-level attention with the paper's loss, or to give more weight to tasks with a larger loss (hard)."""
     loss: Literal["softmax", "binary"] = "softmax"
-    """Cross-entropy, or the binary form as printed."""
+    """Softmax cross-entropy, or the paper's binary form."""
     base_supports: Count = 20
-    """Nodes of a base class that make its mean in an episode."""
+    """Number of nodes per base class that form its prototype in an episode."""
 
 
 class HagMetaNetwork(PrototypeNetwork):
@@ -199,9 +239,27 @@ LOSSES: dict[str, Loss] = {"softmax": weighted_cross_entropy, "binary": weighted
 
 
 class HagMeta(EpisodicLearner):
-    """HAG-Meta; equations and deviations in the module docstring.
+    """HAG-Meta, a prototypical network that is meta-trained in pseudo-incremental episodes.
 
-    tasks: columns of every task after the base task, oldest first.
+    Tan, Ding, Guo, Liu: Graph Few-shot Class-incremental Learning. WSDM 2022. The docstring of this module states the
+    equations and the differences from the paper.
+
+    Args:
+        settings: An instance of :class:`HagMetaSettings`; by default the default settings.
+        seed: Seed of all random numbers.
+        device: PyTorch device for tensors.
+
+    Attributes:
+        tasks: Class columns of each task after the base task, oldest first.
+
+    Examples:
+        >>> from graphfcl import HagMeta, HagMetaSettings, evaluate, load_dataset, make_stream
+        >>> graph, protocol = load_dataset("synthetic:nodes=200,edges=800,classes=6,features=30")
+        >>> settings = HagMetaSettings(hidden=16, size=8, episodes=2, validation_draws=1, fine_tuning_steps=0)
+        >>> learner = HagMeta(settings, seed=0)
+        >>> evaluation = evaluate(learner, make_stream(graph, protocol, seed=0))
+        >>> len(learner.classes_), len(evaluation.metrics.sessions)
+        (6, 3)
     """
 
     title = "pseudo-incremental meta-training with node-level and task-level attention"

@@ -85,9 +85,27 @@ HELD_OUT_EPOCHS = 5  # with three times as many the calibration is the same
 
 
 class Anchor(EncoderLearner):
-    """ANCHOR; formulas in the module docstring.
+    """ANCHOR, a closed-form learner that stores sums of labelled vectors per class and no nodes.
 
-    knowledge: what session 0 fixed, the class sums, and what validation sessions chose.
+    After session 0 nothing is trained. ``docs/anchor.md`` and the docstring of this module state the formulas.
+
+    Args:
+        settings: An instance of ``AnchorSettings``; by default the default settings.
+        seed: Seed of all random numbers.
+        device: PyTorch device for tensors.
+
+    Attributes:
+        knowledge: Everything besides the encoder: the frame of session 0, the class sums, the head, and the
+            neighbourhood that validation chose.
+
+    Examples:
+        >>> from graphfcl import Anchor, evaluate, find_method, load_dataset, make_stream
+        >>> graph, protocol = load_dataset("synthetic:nodes=200,edges=800,classes=6,features=30")
+        >>> settings = find_method("anchor").settings_with({"pretraining": {"epochs": 1}, "rank": 16})
+        >>> learner = Anchor(settings, seed=0)
+        >>> evaluation = evaluate(learner, make_stream(graph, protocol, seed=0))
+        >>> len(learner.classes_), evaluation.metrics.average > 0.8
+        (6, True)
     """
 
     name: ClassVar[str] = "anchor"
@@ -316,10 +334,10 @@ class Anchor(EncoderLearner):
         return True
 
     def calibration_learner(self) -> Learner | None:
-        """One without a head, whose encoder is trained for a few epochs alone; basis and neighbourhood are those of
-        this one.
+        """Make the learner of the calibration run: no head, and a few epochs of encoder training.
 
-        Neither has seen a label of the classes that are held out, but for the choice between five neighbourhoods.
+        It shares the basis and the neighbourhood with this learner. The basis depends on no label. The neighbourhood,
+        one of five candidates, was chosen with labels of the held-out classes.
         """
         training = self.settings.pretraining
         training = replace(training, epochs=min(training.epochs, HELD_OUT_EPOCHS))
@@ -334,8 +352,7 @@ class Anchor(EncoderLearner):
     def scores_without(
         self, visible: VisibleNodes, left_out: Labelled, train: Labelled, supports: Labelled
     ) -> np.ndarray | None:
-        """Subtracted from the sums, without estimating means again: that would take a pass over the graph."""
-        _ = train, supports
+        _ = train, supports  # subtracted from the sums; the means are not estimated again, which takes a graph pass
         x, labels = self._vectors(self.cache.inputs(visible), left_out[0]), tensor_of(left_out[1], self.device)
         return logits_without(self.knowledge.anchors, x, labels, self.settings).cpu().numpy()
 
