@@ -138,9 +138,7 @@ class Anchor(EncoderLearner):
         wanted = self.settings.encoder_input
         self.knowledge.encoder_input = "hops" if wanted == "graph" and inputs.whole is None else wanted
         shape = (inputs.feature_count, inputs.node_count, len(base.classes))
-        basis = self.knowledge.frame.get(
-            "basis"
-        )  # set if this is a calibration run: it shares the fitted learner's basis
+        basis = self.knowledge.frame.get("basis")  # present in a calibration run, which shares the fitted basis
         rank = None if basis is None else basis.shape[1]
         self._first_shape = first_layer_shape(self.settings, self.knowledge.encoder_input, *shape, rank=rank)
         super()._start(base, inputs)
