@@ -69,7 +69,7 @@ class Stage(StrEnum):
 
 @dataclass(frozen=True)
 class StreamSizes:
-    """Sizes of a stream: feature columns, base classes, classes of session 0 (``many``), N (``way``) and K (``shot``)."""
+    """Sizes of a stream: feature columns, base classes, classes of session 0 (``many``), N (way) and K (shot)."""
 
     features: int = 0
     base: int = 0
