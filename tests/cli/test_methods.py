@@ -51,8 +51,8 @@ def test_a_learner_is_checked() -> None:
 def test_a_learner_that_breaks_rules_ends_with_exit_code_1() -> None:
     broken = graphfcl_inside("check", "broken:Broken")
     assert broken.code == 1
-    assert "BROKEN  Scores have one number per node asked about and class seen" in broken.out
-    assert "classes were asked about" in broken.out
+    assert "BROKEN  scores() returns one number per requested node and class seen" in broken.out
+    assert "nodes by classes seen" in broken.out
     assert "broken breaks" in broken.out
 
 
