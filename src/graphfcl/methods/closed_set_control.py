@@ -12,8 +12,8 @@ A class is the mean of x over its nodes, and the score of a class is the cosine 
 **A session** computes the means of its supports and then repeats ``rounds`` rounds of self-training: each unlabelled
 node of the session's graph gets the class with the highest score, and the mean of a new class is taken over its
 supports and these nodes. Under ``isolated``, only the new classes are candidates, because the graph contains no others
-(``closed_set``). On the other tracks, and with ``closed_set=false``, all classes seen are candidates. ``rounds=0`` means
-no self-training.
+(``closed_set``). On the other tracks, and with ``closed_set=false``, all classes seen are candidates. With
+``rounds=0`` there is no self-training.
 """
 
 from dataclasses import dataclass

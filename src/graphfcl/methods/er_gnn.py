@@ -58,7 +58,7 @@ class ErGnnSettings(LogitHeadSettings):
     buffer: Count = 2000
     """Total number of nodes in the buffer of balanced replay."""
     experiences: Count | None = None
-    """Nodes kept per class (e); none means K for printed replay, and an equal share of the buffer for balanced replay."""
+    """Nodes kept per class (e); none means K for printed replay, and an equal share of the buffer otherwise."""
     distance: Positive = 0.5
     """Distance within which CM counts nodes of other classes (d)."""
 
