@@ -36,7 +36,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 def test_every_setting_is_explained() -> None:
     shown = graphfcl_inside("methods", "hag-meta")
     assert shown.code == 0
-    assert "Form of task-level attention, or none." in " ".join(shown.out.split())
+    assert "Form of task-level attention (TLA)" in " ".join(shown.out.split())
     own = graphfcl_inside("methods", "nearest_mean:NearestMean")
     assert "How often features are averaged over neighbours." in own.out
 

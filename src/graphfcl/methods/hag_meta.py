@@ -312,10 +312,10 @@ class HagMeta(EpisodicLearner):
     def _chooses(self, base: BaseSession) -> bool:
         return base.protocol != "paper" and super()._chooses(base)
 
-    def _settle_choices(self, base: BaseSession) -> None:
-        super()._settle_choices(base)
+    def _make_choices(self, base: BaseSession) -> None:
+        super()._make_choices(base)
         if base.protocol == "paper" and self.track != "isolated":
-            self.fine_tuning.take(1, self.settings.learning_rate)
+            self.fine_tuning.set_choice(1, self.settings.learning_rate)
 
     # Incremental sessions
 

@@ -130,7 +130,11 @@ class Joint(Anchor):
         """Add labels to the memory, and return tables of a graph that contains all labelled nodes."""
         visible, isolated = inputs.visible.loaded(), self.track == "isolated"
         self.memory.add(*labelled, visible, keep_features=isolated)
-        return self._make_inputs(self.memory.beside(GraphInputs(visible, self.device)).visible) if isolated else inputs
+        return (
+            self._make_inputs(self.memory.graph_with_nodes(GraphInputs(visible, self.device)).visible)
+            if isolated
+            else inputs
+        )
 
     def _train_gcn(self, tables: NodeTables, stage: str) -> Encoder:
         """Train the GCN from scratch; the result does not depend on earlier training."""

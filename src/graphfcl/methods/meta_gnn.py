@@ -175,10 +175,10 @@ class MetaGnn(EpisodicLearner):
 
     def _try_choices(self, inputs: GraphInputs, validation: ValidationSessions, progress: Progress) -> None:
         score = partial(self._score_draw, inputs, self.network.node_embeddings(inputs))
-        self.fine_tuning.try_out(validation, score, progress)
+        self.fine_tuning.score_candidates(validation, score, progress)
 
-    def _settle_choices(self, base: BaseSession) -> None:  # noqa: ARG002
-        self.fine_tuning.settle((self.settings.inner_steps, self.settings.inner_rate))
+    def _make_choices(self, base: BaseSession) -> None:  # noqa: ARG002
+        self.fine_tuning.choose((self.settings.inner_steps, self.settings.inner_rate))
 
     def _finish(self, inputs: GraphInputs) -> None:
         if self.settings.refresh_means:

@@ -103,7 +103,7 @@ class Ranpac(ClosedFormLearner):
 
     # h
 
-    def _fix(self, inputs: NodeTables, embeddings: Table) -> None:
+    def _fit_vectors(self, inputs: NodeTables, embeddings: Table) -> None:
         random = np.random.default_rng([self.seed, 7])
         drawn = random.standard_normal((self._width, self.settings.width), dtype=np.float32)
         self.projection = torch.from_numpy(drawn).to(self.device)

@@ -170,7 +170,7 @@ def method_from(text: str, where: str | None = None) -> Method:
     return import_method(text, where) if ":" in text else find_method(text)
 
 
-def refuse_no_learner(learner: Any, where: str) -> None:
+def check_method(learner: Any, where: str) -> None:
     """Raise an :class:`InputError` that says why a class cannot be a method."""
     check_class(learner, where, Learner)
     name = reference_of(learner)
@@ -210,7 +210,7 @@ REGISTRY: Registry[type[Learner], Method] = Registry(
     "graphfcl.methods",
     {name: f"graphfcl.methods.{place}" for name, place in LEARNERS.items()},
     Method,
-    refuse_no_learner,
+    check_method,
     hint="--method module:Class brings one of your own",
 )
 METHODS: tuple[Method, ...] = tuple(REGISTRY.own.values())

@@ -88,8 +88,8 @@ class SgcRidge(ClosedFormLearner):
         order = [column for column in scores.argsort(descending=True).tolist() if scores[column] > -torch.inf]
         first, second = order[0], order[1] if len(order) > 1 else order[0]
         direction = head["scales"] * (head["weights"][:, first] - head["weights"][:, second])
-        of_features, of_around = self.blocks.of_features(tables, node, direction)
-        inputs, rows = tables.near(np.array([node]), HOPS)
+        of_features, of_around = self.blocks.feature_directions(tables, node, direction)
+        inputs, rows = tables.neighbourhood(np.array([node]), HOPS)
         here = Surroundings(tables, inputs.visible, int(rows[0]))
         linked = (pair for pair in strongest(here.numbers(here.near.indices), here.near.data, top + 1))
         return Explanation(

@@ -147,7 +147,7 @@ class Tem(ClosedFormLearner):
     def _statistics(self) -> TemMemory:
         return self.memory
 
-    def _hold(self, statistics: TemMemory) -> None:
+    def _set_statistics(self, statistics: TemMemory) -> None:
         self.memory = statistics
 
     def _with(self, statistics: TemMemory, inputs: NodeTables, labelled: Labelled, count: int = 0) -> TemMemory:

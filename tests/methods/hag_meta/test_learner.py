@@ -153,7 +153,7 @@ def test_held_out_classes_are_not_meta_trained_before_the_refit(stream: Stream) 
 def test_strict_learning_never_touches_a_query(stream: Stream) -> None:
     """Trap: the final evaluation runs the training step with a loss on query labels."""
     learner = fitted(stream)
-    learner.fine_tuning.take(3, 0.01)
+    learner.fine_tuning.set_choice(3, 0.01)
     queries = set(stream.queries(len(stream)).nodes.tolist())
     step = learner.meta.step
 

@@ -26,7 +26,7 @@ from graphfcl.methods.anchor.frame import Blocks, joined, points, points_of_bloc
 from graphfcl.methods.anchor.hop_encoder import HOPS
 from graphfcl.methods.anchor.rounds import run_rounds, with_neighbours
 from graphfcl.methods.anchor.settings import AnchorSettings, Neighbourhood
-from graphfcl.methods.blocks import Held, NodeTables, RowBlock, Table
+from graphfcl.methods.blocks import MemoryNeed, NodeTables, RowBlock, Table
 from graphfcl.methods.blocks.interface import TYPES, count_of_each_class, some_of_each_class
 from graphfcl.methods.learner import Progress, Tensors
 from graphfcl.methods.shared.validation_sessions import STEP_DRAWS, ValidationSessions
@@ -284,7 +284,9 @@ def _logits_of_draws(block: RowBlock) -> torch.Tensor:
     return draws.logits(points_of_block(block))
 
 
-def held_by_choice(base: BaseSession, tables: NodeTables, rank: int, settings: AnchorSettings, seed: int) -> Held:
+def memory_of_choice(
+    base: BaseSession, tables: NodeTables, rank: int, settings: AnchorSettings, seed: int
+) -> MemoryNeed:
     """State the memory that choosing on a sample takes, for a basis of ``rank`` columns."""
     validation = ValidationSessions.draw(base, base.pseudo_novel_columns, seed)
     if len(settings.neighbourhoods()) == 1 or not validation.has_new_classes:
@@ -294,8 +296,8 @@ def held_by_choice(base: BaseSession, tables: NodeTables, rank: int, settings: A
     return _held(rows, 2 * trial_columns(rank, settings, sampled=True))
 
 
-def _held(rows: int, columns: int) -> Held:
-    return Held.of_rows("choosing the neighbourhood", rows, columns, BYTES_OF_NUMBER)
+def _held(rows: int, columns: int) -> MemoryNeed:
+    return MemoryNeed.of_rows("choosing the neighbourhood", rows, columns, BYTES_OF_NUMBER)
 
 
 def _draw_count(validation: ValidationSessions) -> int:

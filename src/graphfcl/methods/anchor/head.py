@@ -97,7 +97,7 @@ def _balanced_accuracy(head: Head, points: torch.Tensor, labels: torch.Tensor) -
     return float((torch.bincount(labels, weights=right)[counts > 0] / counts[counts > 0]).mean())
 
 
-def shared_out(posterior: torch.Tensor, points: torch.Tensor, weight: torch.Tensor, share: float) -> torch.Tensor:
+def mix_with_head(posterior: torch.Tensor, points: torch.Tensor, weight: torch.Tensor, share: float) -> torch.Tensor:
     """Compute (n, C) P' from (n, C) P, (n, D) points, (M, D) W and γ. A class without a label keeps P = 0."""
     if not share > 0 or not len(weight):
         return posterior

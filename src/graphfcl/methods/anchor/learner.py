@@ -256,7 +256,7 @@ class Anchor(EncoderLearner):
         if kept is not None and kept.random_access:
             return kept.rows_at(tables.visible.rows(nodes))
         frame, weights = self.knowledge.frame, self.knowledge.weights
-        blocks = self._blocks_at(*tables.near(nodes, self.reach))
+        blocks = self._blocks_at(*tables.neighbourhood(nodes, self.reach))
         return points(joined(blocks, frame, weights), frame, self.knowledge.kind)
 
     def embeddings(self, visible: VisibleNodes) -> Any:
@@ -313,7 +313,7 @@ class Anchor(EncoderLearner):
 
     def _rounds(self, tables: NodeTables) -> Rounds:
         """Run the rounds and cache them with the scores, so that explanations need no pass over the graph."""
-        rounds: Rounds | None = self.cache.beside(tables)
+        rounds: Rounds | None = self.cache.intermediate(tables)
         if rounds is None:
             x = self._embeddings(tables)
             self.knowledge.require_scores(tables, self.network.encoder.size, rounds=True)
@@ -321,7 +321,7 @@ class Anchor(EncoderLearner):
             rounds = run_rounds(tables, tables.widened(x), self.knowledge.anchors, how, self.settings)
             rounds = replace(rounds, x=x)
             rounds = rounds.with_ratios(tables) if how.links > 0 else rounds
-            self.cache.keep_beside(tables, rounds)
+            self.cache.keep_intermediate(tables, rounds)
         return rounds
 
     @torch.no_grad()
@@ -361,7 +361,7 @@ class Anchor(EncoderLearner):
         tables = self.cache.inputs(visible)
         self.cache.keep_embeddings(visible, self._embeddings(tables))
         rounds = self._rounds(tables)
-        near, rows = tables.near(np.array([node]), self.reach)
+        near, rows = tables.neighbourhood(np.array([node]), self.reach)
         blocks = self._blocks_at(near, rows)
         return Evidence(tables, near.visible, int(rows[0]), rounds, blocks, self.knowledge).explain(top)
 
@@ -371,10 +371,10 @@ class Anchor(EncoderLearner):
         first: Any = self.network.encoder.first
         return first.weight.detach()
 
-    def _become(self, other: Self) -> None:
+    def _copy_from(self, other: Self) -> None:
         self.knowledge.encoder_input = other.knowledge.encoder_input
         self._first_shape = _shape(other._first_layer())
-        super()._become(other)
+        super()._copy_from(other)
 
     def load_state(self, state: LearnerState) -> None:
         first = state.tensors.get(FIRST_LAYER)
@@ -382,9 +382,9 @@ class Anchor(EncoderLearner):
         self._first_shape = None if first is None else _shape(first)
         super().load_state(state)
 
-    def _refuse_misfit(self, weights: Tensors) -> None:
+    def _check_sizes(self, weights: Tensors) -> None:
         if self.knowledge.encoder_input == "graph":
-            super()._refuse_misfit(weights)
+            super()._check_sizes(weights)
 
 
 def _shape(weight: torch.Tensor) -> tuple[int, int]:

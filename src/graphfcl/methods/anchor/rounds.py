@@ -28,7 +28,7 @@ from graphfcl.methods.anchor.class_sums import (
     probabilities,
     products_with,
 )
-from graphfcl.methods.anchor.head import shared_out
+from graphfcl.methods.anchor.head import mix_with_head
 from graphfcl.methods.anchor.ridge import RidgeSums, shares_of, with_ridge
 from graphfcl.methods.anchor.settings import AnchorSettings, Neighbourhood
 from graphfcl.methods.blocks import NodeTables, RowBlock, Table
@@ -182,7 +182,7 @@ def answers(posterior: torch.Tensor, points: torch.Tensor, tensors: Tensors, sha
     ``points`` are (n, D) x, and ``share`` is the weight γ of the head.
     """
     if "head" in tensors:
-        posterior = shared_out(posterior, points, tensors["head"], share)
+        posterior = mix_with_head(posterior, points, tensors["head"], share)
     ridge = products_with(points, tensors["ridge"], 1.0)
     return with_ridge(posterior, ridge, tensors["shares"], tensors["counts"])
 

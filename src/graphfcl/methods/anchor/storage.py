@@ -6,14 +6,14 @@ from typing import Any, Self
 import numpy as np
 import torch
 
-from graphfcl.methods.anchor.choosing import held_by_choice
+from graphfcl.methods.anchor.choosing import memory_of_choice
 from graphfcl.methods.anchor.class_sums import Anchors, Shrinkage
 from graphfcl.methods.anchor.head import LabelledPoints, retrained_head, trained_head
 from graphfcl.methods.anchor.hop_encoder import HOPS
 from graphfcl.methods.anchor.ridge import RidgeFrame, RidgeSums
 from graphfcl.methods.anchor.rounds import answer_tensors
 from graphfcl.methods.anchor.settings import AnchorSettings, Neighbourhood
-from graphfcl.methods.blocks import Held, NodeTables, Table
+from graphfcl.methods.blocks import MemoryNeed, NodeTables, Table
 from graphfcl.methods.blocks.interface import count_of_each_class, some_of_each_class
 from graphfcl.methods.learner import Labelled, Progress, Tensors, join_labelled, select_labelled
 from graphfcl.methods.shared.parts import Part
@@ -224,13 +224,13 @@ class AnchorKnowledge(Part):
         labels, held = (base.train_labels, base.validation_labels), []
         if by_encoder:
             taken = sum(count_of_each_class(part, settings.encoder_nodes) for part in labels)
-            held.append(Held.of_rows("the encoder's training", taken, by_encoder, BYTES_OF_HOP))
+            held.append(MemoryNeed.of_rows("the encoder's training", taken, by_encoder, BYTES_OF_HOP))
         if settings.head_share > 0:
             most = (settings.most_for_head(tables.node_count), settings.most_validated(tables.node_count))
             rows = sum(map(count_of_each_class, labels, most))
-            held.append(_held_by_head(rows, vector))
+            held.append(_memory_of_head(rows, vector))
         if sampled:
-            held.append(held_by_choice(base, tables, rank, settings, self.seed))
+            held.append(memory_of_choice(base, tables, rank, settings, self.seed))
         tables.require(*held, columns=widest, slice_copies=3)
 
     def require_scores(self, tables: NodeTables, size: int, *, rounds: bool = False) -> None:
@@ -247,7 +247,7 @@ class AnchorKnowledge(Part):
             widest, copies = max(widest, tables.feature_count, by_encoder), max(copies, 2)
         tables.require(columns=widest, slice_copies=copies)
 
-    def become(self, other: Self, device: torch.device) -> None:  # noqa: ARG002
+    def copy_from(self, other: Self, device: torch.device) -> None:  # noqa: ARG002
         # After session 0 these are replaced and never written in place, so copies can share them.
         self.frame, self.neighbourhood = dict(other.frame), other.neighbourhood
         self.encoder_input = other.encoder_input
@@ -257,7 +257,7 @@ class AnchorKnowledge(Part):
 
 def _labelled_points(tables: NodeTables, x: Table, labelled: Labelled) -> LabelledPoints:
     """Read x of some labelled nodes, and their class columns."""
-    tables.require(_held_by_head(labelled[0].size, x.columns))
+    tables.require(_memory_of_head(labelled[0].size, x.columns))
     return x.rows_at(tables.visible.rows(labelled[0])), tensor_of(labelled[1], tables.device)
 
 
@@ -266,9 +266,9 @@ def _label_counts(columns: np.ndarray, count: int) -> torch.Tensor:
     return torch.from_numpy(np.bincount(columns[columns < count], minlength=count)).double()
 
 
-def _held_by_head(rows: int, columns: int) -> Held:
+def _memory_of_head(rows: int, columns: int) -> MemoryNeed:
     """State the memory that the training of the head takes."""
-    return Held.of_rows("the head's training", rows, columns, BYTES_OF_POINT)
+    return MemoryNeed.of_rows("the head's training", rows, columns, BYTES_OF_POINT)
 
 
 def first_layer_shape(

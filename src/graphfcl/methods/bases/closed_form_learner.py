@@ -12,7 +12,7 @@ from torch import nn
 from graphfcl.errors import DivergenceError
 from graphfcl.graph.interfaces import VisibleNodes
 from graphfcl.methods.bases.encoder_learner import EncoderLearner, EncoderSettings, Stage
-from graphfcl.methods.blocks import Held, NodeTables, RowBlock, Table, open_tables
+from graphfcl.methods.blocks import MemoryNeed, NodeTables, RowBlock, Table, open_tables
 from graphfcl.methods.blocks.interface import some_of_each_class
 from graphfcl.methods.blocks.opening import open_whole
 from graphfcl.methods.learner import Labelled, LastTables, Learner, Progress, Tensors, join_labelled
@@ -125,15 +125,15 @@ class ClosedFormLearner(EncoderLearner):
         length = (1 + around**2) ** 0.5
         return 1 / length, around / length
 
-    def _fix(self, inputs: NodeTables, embeddings: Table) -> None:
+    def _fit_vectors(self, inputs: NodeTables, embeddings: Table) -> None:
         """Compute further values that depend on the graph of session 0 and its vectors."""
 
     @property
     def _statistics(self) -> Any:
         return self.memory.now
 
-    def _hold(self, statistics: Any) -> None:
-        self.memory.hold(statistics)
+    def _set_statistics(self, statistics: Any) -> None:
+        self.memory.set(statistics)
 
     def parts(self) -> tuple[Part, ...]:
         return (*super().parts(), self.blocks, OwnAttributes(self, "choice"))
@@ -158,13 +158,13 @@ class ClosedFormLearner(EncoderLearner):
         else:
             self.network = nn.Module()
 
-    def _refuse_misfit(self, weights: Tensors) -> None:
+    def _check_sizes(self, weights: Tensors) -> None:
         if self._has_encoder:
-            super()._refuse_misfit(weights)
+            super()._check_sizes(weights)
 
-    def _refuse_chance(self, base: BaseSession) -> None:
+    def _check_above_chance(self, base: BaseSession) -> None:
         if self._has_encoder:  # propagated features cannot collapse
-            super()._refuse_chance(base)
+            super()._check_above_chance(base)
 
     def _start(self, base: BaseSession, inputs: NodeTables) -> None:
         super()._start(base, inputs)
@@ -178,16 +178,16 @@ class ClosedFormLearner(EncoderLearner):
         if validation.queries[0].size > MOST_QUERIES:
             validation = validation.with_queries(some_of_each_class(validation.queries, MOST_OF_CLASS, self.seed))
         if not self._has_encoder:
-            self.blocks.fix(inputs, self.settings.rank, self.seed, self._held(base, inputs, validation))
+            self.blocks.fit(inputs, self.settings.rank, self.seed, self._held(base, inputs, validation))
         embeddings = self._table(inputs)
         self.cache.keep_embeddings(base.visible_graph, embeddings)
-        self._fix(inputs, embeddings)
+        self._fit_vectors(inputs, embeddings)
         statistics = self._with(self._empty(self._width), inputs, validation.train)
         self.choice = self._choose(statistics, inputs, validation, progress)
         # The base classes have the same columns in both, and their vectors are already in the sums.
         later = base.train_labels >= validation.known_count
         labelled = (base.train[later], base.train_labels[later])
-        self._hold(self._with(statistics, inputs, labelled, len(self.classes_)))
+        self._set_statistics(self._with(statistics, inputs, labelled, len(self.classes_)))
 
     def _choose(self, of_base: Any, inputs: NodeTables, validation: ValidationSessions, progress: Progress) -> Choice:
         """Choose a candidate by :func:`choose_over_draws`; ``of_base`` are statistics of the base classes."""
@@ -202,12 +202,12 @@ class ClosedFormLearner(EncoderLearner):
         margin = getattr(self.settings, "margin", 0.0)
         return choose_over_draws(candidates, validation, scores_of, progress, margin=margin)
 
-    def _held(self, base: BaseSession, inputs: NodeTables, validation: ValidationSessions) -> Held:
+    def _held(self, base: BaseSession, inputs: NodeTables, validation: ValidationSessions) -> MemoryNeed:
         """State the memory of choosing: vectors of validation nodes, vectors of labelled nodes, and statistics."""
         rows, columns = validation.queries[0].size, 2 * min(self.settings.rank, inputs.node_count, inputs.feature_count)
         vectors = rows * BYTES_OF_QUERY + min(base.train.size, FEW) * BYTES_OF_LABELLED
         size = columns * vectors + COPIES * self._empty(columns).nbytes
-        return Held(size, f"choosing on {rows:,} rows of {columns:,} columns")
+        return MemoryNeed(size, f"choosing on {rows:,} rows of {columns:,} columns")
 
     def _forget_training(self) -> None:
         """Keep embeddings: they do not change during training."""
@@ -239,8 +239,8 @@ class ClosedFormLearner(EncoderLearner):
     def _near(self, inputs: NodeTables, nodes: np.ndarray) -> torch.Tensor:
         """Compute (nodes, D) embeddings from the neighbourhoods of the nodes."""
         if not self._has_encoder:
-            return self.blocks.near(inputs, nodes)
-        return unit_rows(self.network.embed(*inputs.near(nodes, self.reach)))
+            return self.blocks.vectors_of(inputs, nodes)
+        return unit_rows(self.network.embed(*inputs.neighbourhood(nodes, self.reach)))
 
     def _rows(self, inputs: NodeTables, nodes: np.ndarray) -> torch.Tensor:
         """Return (nodes, D) embeddings of some nodes.
@@ -249,13 +249,13 @@ class ClosedFormLearner(EncoderLearner):
         its rows would take longer. The latest result is cached, since leave-one-out scores request the same nodes
         repeatedly.
         """
-        kept = self.cache.beside(inputs)
+        kept = self.cache.intermediate(inputs)
         if kept is None or not np.isin(nodes, kept[0]).all():
             there, table = np.unique(nodes), self.cache.embeddings(inputs)
             few = self.stage == Stage.READY and there.size <= NEAR
             near = table is None or (few and not table.random_access)
             kept = (there, self._near(inputs, there) if near else table.rows_at(inputs.visible.rows(there)))
-            self.cache.keep_beside(inputs, kept)
+            self.cache.keep_intermediate(inputs, kept)
         return kept[1][tensor_of(np.searchsorted(kept[0], nodes), self.device)]
 
     def _labelled(self, inputs: NodeTables, labelled: Labelled) -> Parts:
@@ -311,7 +311,7 @@ class ClosedFormLearner(EncoderLearner):
             counts = counts_with(statistics.counts, tensor_of(session.support_labels, self.device), count)
             earlier = self._labelled(inputs, (session.earlier, session.earlier_labels))
             statistics = self._reweighted(statistics, earlier, counts)
-        self._hold(self._with(statistics, inputs, (session.supports, session.support_labels), count))
+        self._set_statistics(self._with(statistics, inputs, (session.supports, session.support_labels), count))
 
     def _with(self, statistics: Any, inputs: NodeTables, labelled: Labelled, count: int = 0) -> Any:
         """Statistics with more labelled nodes, of ``count`` classes in all, or of as many as they say."""
@@ -354,7 +354,9 @@ class ClosedFormLearner(EncoderLearner):
         inputs = self.cache.inputs(visible)
         self.cache.keep_embeddings(visible, self._table(inputs))
         self.cache.classes_changed()
-        self._hold(self._with(self._empty(self._width), inputs, join_labelled(train, supports), len(self.classes_)))
+        self._set_statistics(
+            self._with(self._empty(self._width), inputs, join_labelled(train, supports), len(self.classes_))
+        )
         return True
 
     def calibration_learner(self) -> Learner | None:

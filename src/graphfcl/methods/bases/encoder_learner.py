@@ -158,7 +158,7 @@ class EncoderLearner(Learner):
         if self.stage != Stage.READY:
             self._train(base, inputs, progress)
             self._enter(Stage.READY, progress)
-        self._refuse_chance(base)
+        self._check_above_chance(base)
 
     def _start(self, base: BaseSession, inputs: Any) -> None:
         self.classes_, self.track = base.classes, base.track
@@ -200,7 +200,7 @@ class EncoderLearner(Learner):
         self.stage = stage
         progress.checkpoint(self)
 
-    def _refuse_chance(self, base: BaseSession) -> None:
+    def _check_above_chance(self, base: BaseSession) -> None:
         """Raise :class:`DivergenceError` if validation accuracy is at chance level, as with a collapsed encoder."""
         count = len(base.classes)
         self._forget_training()
@@ -348,14 +348,14 @@ class EncoderLearner(Learner):
             self._forget()
             return
         weights = without_prefix("network", tensors)
-        self._refuse_misfit(weights)
+        self._check_sizes(weights)
         self._make_network()
         self.network.load_state_dict(weights)
         for part in self.parts():
             part.load(values, tensors, self.device)
         self.pretrained = without_prefix("pretrained", tensors)
 
-    def _refuse_misfit(self, weights: Tensors) -> None:
+    def _check_sizes(self, weights: Tensors) -> None:
         """Raise an error if sizes do not match the weights, before a network of excessive size is allocated."""
         total = sum(weight.numel() for weight in weights.values())
         if max(self.sizes.features, self.settings.size) * self.settings.hidden > 2 * total + 1_000_000:
@@ -365,20 +365,20 @@ class EncoderLearner(Learner):
         if self.stage != Stage.READY:
             return super().copy(visible)
         other = type(self)(self.settings, seed=self.seed, device=self.device)
-        other._become(self)
+        other._copy_from(self)
         return other
 
-    def _become(self, other: Self) -> None:
+    def _copy_from(self, other: Self) -> None:
         """Copy the state of a fitted learner. Weights that no session changes are shared, and so are embeddings."""
         self.stage, self.classes_, self.sizes = other.stage, other.classes_, other.sizes
-        self._own.become(other._own, self.device)
+        self._own.copy_from(other._own, self.device)
         self.generator.set_state(other.generator.get_state())
         self._make_network()
         self.network.load_state_dict(other.network.state_dict(), assign=other._keeps_weights())
         for mine, theirs in zip(self.network.parameters(), other.network.parameters(), strict=True):
             mine.requires_grad_(theirs.requires_grad)
         for part, same in zip(self.parts(), other.parts(), strict=True):
-            part.become(same, self.device)
+            part.copy_from(same, self.device)
         self.cache.share(other.cache)
 
     def _forget(self) -> None:

@@ -124,15 +124,15 @@ class EpisodicLearner(EncoderLearner):
                 self._fine_tune(inputs, classes, *choice)
             return self._validate(inputs, draw)
 
-        self.fine_tuning.try_out(validation, score, progress)
+        self.fine_tuning.score_candidates(validation, score, progress)
         self.network.load_state_dict(start)
 
-    def _settle_choices(self, base: BaseSession) -> None:  # noqa: ARG002
+    def _make_choices(self, base: BaseSession) -> None:  # noqa: ARG002
         """Choose a candidate by its scores on all parts."""
         if self.track == "isolated":
-            self.fine_tuning.take(0, 0.0)
+            self.fine_tuning.set_choice(0, 0.0)
         else:
-            self.fine_tuning.settle()
+            self.fine_tuning.choose()
 
     def _can_meta_train(self, base: BaseSession) -> bool:
         return len(base.pseudo_novel_classes) > 0
@@ -174,7 +174,7 @@ class EpisodicLearner(EncoderLearner):
                 self.network.load_state_dict(self.pretrained)
                 self._enter(first, progress)
             else:
-                self._settle_choices(base)
+                self._make_choices(base)
                 repeat = self.settings.refit and held_out and first == Stage.META_TRAINING
                 self._enter(Stage.REFIT if repeat else Stage.FINISHING, progress)
         if self.stage == Stage.REFIT:

@@ -116,7 +116,7 @@ class GrowingHeadLearner(EncoderLearner):
     # Incremental sessions and scores
 
     def _learn(self, session: Session, inputs: GraphInputs) -> None:
-        inputs = self.memory.beside(inputs)
+        inputs = self.memory.graph_with_nodes(inputs)
         nodes = np.concatenate([session.supports, self.memory.nodes])
         needed = self.network.encoder.rows(inputs, inputs.visible.rows(nodes))
         support_columns = tensor_of(session.support_labels, self.device)

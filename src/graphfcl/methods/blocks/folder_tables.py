@@ -16,7 +16,7 @@ import torch
 from graphfcl.graph.folder.visible import VisibleFolder
 from graphfcl.graph.visible import VisibleGraph
 from graphfcl.methods.blocks.column_phases import ColumnTask, Operator, RowFactors, need_of_slice, run_columns
-from graphfcl.methods.blocks.interface import UNLABELLED, Held, NodeTables, RowBlock, RowPhase, Table, Tensors
+from graphfcl.methods.blocks.interface import UNLABELLED, MemoryNeed, NodeTables, RowBlock, RowPhase, Table, Tensors
 from graphfcl.methods.blocks.row_tasks import (
     AnyTable,
     FolderTable,
@@ -65,7 +65,7 @@ class FolderTables(NodeTables):
     def watch(self, progress: Progress) -> None:
         self.progress = progress
 
-    def require(self, *held: Held, columns: int = 0, slice_copies: int = 0) -> None:
+    def require(self, *held: MemoryNeed, columns: int = 0, slice_copies: int = 0) -> None:
         rows = self.source.rows
         needs = [Need(each.size, each.what, here=True) for each in held]
         needs += [need_of_rows(rows, columns)] * (columns > 0)
@@ -231,7 +231,7 @@ class FolderTables(NodeTables):
 
     # A few nodes
 
-    def near(self, nodes: np.ndarray, hops: int) -> tuple[GraphInputs, np.ndarray]:
+    def neighbourhood(self, nodes: np.ndarray, hops: int) -> tuple[GraphInputs, np.ndarray]:
         rows = self.visible.rows(nodes)
         near = self.visible.around(rows, hops)
         prepared = near.with_features(prepare(near.features, self.source.seed, unit=self.source.unit))

@@ -129,14 +129,14 @@ class RowPhase:
 
 
 @dataclass(frozen=True)
-class Held:
+class MemoryNeed:
     """Memory that the main process needs for some time: its bytes, and a description for error messages."""
 
     size: int
     what: str
 
     @classmethod
-    def of_rows(cls, what: str, rows: int, columns: int, each: int) -> "Held":
+    def of_rows(cls, what: str, rows: int, columns: int, each: int) -> "MemoryNeed":
         """State the memory for rows of a table, with ``each`` bytes per number."""
         return cls(rows * columns * each, f"{what} on {rows:,} rows of {columns:,} columns")
 
@@ -180,7 +180,7 @@ class NodeTables(Protocol):
 
     # Memory
 
-    def require(self, *held: Held, columns: int = 0, slice_copies: int = 0) -> None:
+    def require(self, *held: MemoryNeed, columns: int = 0, slice_copies: int = 0) -> None:
         """Raise an error if the memory limit is too small.
 
         Args:
@@ -270,11 +270,11 @@ class NodeTables(Protocol):
 
     # A few nodes
 
-    def near(self, nodes: np.ndarray, hops: int) -> tuple[GraphInputs, np.ndarray]:
+    def neighbourhood(self, nodes: np.ndarray, hops: int) -> tuple[GraphInputs, np.ndarray]:
         """Return a graph with at least all nodes within some hops of a few nodes, and the rows of these nodes in it."""
 
     def numbers(self, near: VisibleGraph, rows: np.ndarray) -> np.ndarray:
-        """Translate rows of a graph from :meth:`near` to node numbers."""
+        """Translate rows of a graph from :meth:`neighbourhood` to node numbers."""
 
     def stored_behind(self, *tables: Table) -> list[Any]:
         """List the folders of these tables and of the tables computed for them on this visible graph alone."""

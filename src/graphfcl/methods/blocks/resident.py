@@ -14,7 +14,16 @@ from scipy import sparse
 
 from graphfcl.graph.views import Features
 from graphfcl.graph.visible import VisibleGraph
-from graphfcl.methods.blocks.interface import TYPES, UNLABELLED, Held, NodeTables, RowBlock, RowPhase, Table, Tensors
+from graphfcl.methods.blocks.interface import (
+    TYPES,
+    UNLABELLED,
+    MemoryNeed,
+    NodeTables,
+    RowBlock,
+    RowPhase,
+    Table,
+    Tensors,
+)
 from graphfcl.methods.blocks.work_folder import Arrays
 from graphfcl.methods.learner import Labelled, Progress
 from graphfcl.methods.shared.untrained_features import WIDEST, leading_vectors
@@ -162,7 +171,7 @@ class ResidentTables(NodeTables):
     def watch(self, progress: Progress) -> None:
         """Do nothing: passes over a graph in memory are short."""
 
-    def require(self, *held: Held, columns: int = 0, slice_copies: int = 0) -> None:
+    def require(self, *held: MemoryNeed, columns: int = 0, slice_copies: int = 0) -> None:
         """Do nothing: the graph is in memory already."""
 
     # Tables
@@ -256,7 +265,7 @@ class ResidentTables(NodeTables):
 
     # A few nodes
 
-    def near(self, nodes: np.ndarray, hops: int) -> tuple[GraphInputs, np.ndarray]:  # noqa: ARG002
+    def neighbourhood(self, nodes: np.ndarray, hops: int) -> tuple[GraphInputs, np.ndarray]:  # noqa: ARG002
         return GraphInputs(self._inputs.visible, self.device, sparing=True), self.visible.rows(nodes)
 
     def numbers(self, near: VisibleGraph, rows: np.ndarray) -> np.ndarray:

@@ -48,7 +48,7 @@ def arrays_key(arrays: Mapping[str, np.ndarray]) -> str:
 
 _own: dict[Path, Any] = {}  # thread lock for each lock file that this process used
 _held: set[Path] = set()  # lock files that this process holds
-_looking = threading.Lock()  # protects ``_own``
+_own_lock = threading.Lock()  # protects ``_own``
 
 
 @contextmanager
@@ -59,7 +59,7 @@ def alone_in(work: Path) -> Iterator[None]:
     removed first. The lock is reentrant, and is released when the process ends.
     """
     path = work.resolve() / COMPUTING
-    with _looking:
+    with _own_lock:
         own = _own.setdefault(path, threading.RLock())
     with own:  # other threads of this process wait here
         if path in _held:

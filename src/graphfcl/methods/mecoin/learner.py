@@ -53,7 +53,16 @@ from torch import nn
 
 from graphfcl.methods.bases.encoder_learner import EncoderLearner, Stage
 from graphfcl.methods.learner import Labelled, LearnerState, Progress, join_labelled
-from graphfcl.methods.mecoin.memory import Batches, Books, MecoinSettings, Points, Table, Teacher, both_logits, taught
+from graphfcl.methods.mecoin.memory import (
+    Batches,
+    Books,
+    MecoinSettings,
+    Points,
+    Table,
+    Teacher,
+    both_logits,
+    trained_copy,
+)
 from graphfcl.methods.shared.fine_tuning import FineTuning, choose_with_adjustment, open_choice
 from graphfcl.methods.shared.heads import LogitAdjustment
 from graphfcl.methods.shared.memories import SampledMemory
@@ -213,7 +222,7 @@ class Mecoin(EncoderLearner):
                 learned.add(session.support_labels, table.values.shape[1] + len(session.new_classes))
                 supports = points((session.supports, session.support_labels))
                 seen = batches[draw].some(torch.arange(end, device=self.device))
-                table = taught(table, supports, seen, learned.counts.size, steps, chosen, self.generator)
+                table = trained_copy(table, supports, seen, learned.counts.size, steps, chosen, self.generator)
             return both_logits(table, queries, places)[chosen.answer], learned
 
         choose_with_adjustment(self, validation, logits_after, progress)
@@ -238,7 +247,7 @@ class Mecoin(EncoderLearner):
         self._remember((session.supports, session.support_labels), supports)
         kept = self.memory.points(lambda nodes: self._points(inputs, nodes))
         labels, chosen = tensor_of(self.memory.labels, self.device), self.settings
-        self.network.table = taught(
+        self.network.table = trained_copy(
             self.network.table,
             (supports, tensor_of(session.support_labels, self.device)),
             Batches.draw(self.network.books, kept, labels, chosen.draws, self.generator),
@@ -271,6 +280,6 @@ class Mecoin(EncoderLearner):
         super().load_state(state)
         self._looked_up = None
 
-    def _become(self, other: Self) -> None:
-        super()._become(other)
+    def _copy_from(self, other: Self) -> None:
+        super()._copy_from(other)
         self._looked_up = other._looked_up

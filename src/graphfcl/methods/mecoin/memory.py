@@ -173,7 +173,7 @@ def _normed(points: torch.Tensor) -> torch.Tensor:
 
 
 Points = tuple[torch.Tensor, torch.Tensor]  # (n, h) embeddings and (n,) columns
-LOUDNESS = 3.0  # factor of the mean of values; the released code sums three equal copies
+VALUE_FACTOR = 3.0  # factor of the mean of values; the released code sums three equal copies
 LARGEST_GRADIENT = 1.0
 LOOKUPS = 50_000  # maximum number of noisy lookups of a session, in addition to one per node
 
@@ -205,7 +205,7 @@ class Table(nn.Module):
 
     def memory(self, places: torch.Tensor) -> torch.Tensor:
         """Compute (n, classes) logits 3 · mean_b value_{b, j_b} from (n, B) lookups."""
-        return LOUDNESS * nn.functional.embedding_bag(places, self.values, mode="mean")
+        return VALUE_FACTOR * nn.functional.embedding_bag(places, self.values, mode="mean")
 
     def hidden(self, points: torch.Tensor, generator: torch.Generator | None = None) -> torch.Tensor:
         return torch.relu(self.inner(dropout(points, self.student_dropout, generator)))
@@ -296,7 +296,7 @@ class Teacher:
         return None if loss is None else check_finite(loss, stage, steps)
 
 
-def taught(
+def trained_copy(
     table: Table,
     supports: Points,
     batches: Batches,

@@ -37,7 +37,7 @@ class ClassStatistics(ClassMemory):
         self.now = empty
         self._head: Tensors | None = None
 
-    def hold(self, statistics: Any) -> None:
+    def set(self, statistics: Any) -> None:
         """Replace the statistics."""
         self.now, self._head = statistics, None
 
@@ -58,9 +58,9 @@ class ClassStatistics(ClassMemory):
         return self.now.tensors()
 
     def load(self, values: dict[str, Any], tensors: Tensors, device: torch.device) -> None:  # noqa: ARG002
-        self.hold(self.now.loaded(tensors, device))
+        self.set(self.now.loaded(tensors, device))
 
-    def become(self, other: Self, device: torch.device) -> None:  # noqa: ARG002
+    def copy_from(self, other: Self, device: torch.device) -> None:  # noqa: ARG002
         self.now, self._head = other.now, other._head
 
 

@@ -18,14 +18,14 @@ class Computed:
         inputs: The graph on the device, or the tables of a graph folder.
         embeddings: (n, width) embeddings, or a table on disk.
         scores: (n, classes) scores, or a table on disk.
-        beside: Intermediate results behind the scores, if the learner caches any.
+        intermediate: Intermediate results behind the scores, if the learner caches any.
     """
 
     visible: VisibleNodes
     inputs: Any
     embeddings: Any = None
     scores: Any = None
-    beside: Any = None
+    intermediate: Any = None
 
 
 class EmbeddingCache:
@@ -74,15 +74,15 @@ class EmbeddingCache:
         self._kept = replace(self._computed(visible), scores=scores)
         return scores
 
-    def beside(self, inputs: Any) -> Any:
-        """Return the intermediate results cached by :meth:`keep_beside`; None once classes have changed."""
+    def intermediate(self, inputs: Any) -> Any:
+        """Return the intermediate results cached by :meth:`keep_intermediate`; None once classes have changed."""
         kept = self._kept
-        return None if kept is None or kept.inputs is not inputs else kept.beside
+        return None if kept is None or kept.inputs is not inputs else kept.intermediate
 
-    def keep_beside(self, inputs: Any, value: Any) -> None:
+    def keep_intermediate(self, inputs: Any, value: Any) -> None:
         """Cache intermediate results that stay valid as long as the scores."""
         if self._kept is not None and self._kept.inputs is inputs:
-            self._kept = replace(self._kept, beside=value)
+            self._kept = replace(self._kept, intermediate=value)
 
     def weights_changed(self) -> None:
         """Discard embeddings and scores."""
@@ -92,4 +92,4 @@ class EmbeddingCache:
     def classes_changed(self) -> None:
         """Discard scores, and keep embeddings."""
         if self._kept is not None:
-            self._kept = replace(self._kept, scores=None, beside=None)
+            self._kept = replace(self._kept, scores=None, intermediate=None)

@@ -148,7 +148,7 @@ class NodePools:
             chosen[small] = _shuffle(sizes[small], counts[small], chosen.shape[1], random)
         left = np.flatnonzero(~small & (counts > 0))
         while left.size:
-            drawn = _first_different(sizes[left], counts[left], chosen.shape[1], random)
+            drawn = _first_distinct(sizes[left], counts[left], chosen.shape[1], random)
             done = (drawn >= 0).sum(axis=1) == counts[left]
             chosen[left[done]] = drawn[done]
             left = left[~done]
@@ -229,7 +229,7 @@ def _shuffle(sizes: np.ndarray, counts: np.ndarray, width: int, random: np.rando
     return np.where(np.arange(width)[None] < counts[:, None], order, -1)
 
 
-def _first_different(sizes: np.ndarray, counts: np.ndarray, width: int, random: np.random.Generator) -> np.ndarray:
+def _first_distinct(sizes: np.ndarray, counts: np.ndarray, width: int, random: np.random.Generator) -> np.ndarray:
     """Keep the first ``counts`` distinct numbers of 2·width draws from 0..size−1: (classes, width), padded with −1."""
     drawn = (random.random((sizes.size, 2 * width)) * sizes[:, None]).astype(np.int64)
     order = np.argsort(drawn, axis=1, kind="stable")

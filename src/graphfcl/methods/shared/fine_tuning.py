@@ -42,7 +42,7 @@ class FineTuning(Part):
         candidates: Choices to select from; the first one is no steps.
         fallback: The choice if nothing can be validated.
         choice: The current choice. A method may append further values to steps and rate.
-        scores: Score of each candidate on each part of the held-out classes so far, until :meth:`settle`.
+        scores: Score of each candidate on each part of the held-out classes so far, until :meth:`choose`.
     """
 
     name = "fine_tuning"
@@ -67,11 +67,11 @@ class FineTuning(Part):
     def rate(self) -> float:
         return self.choice[1]
 
-    def take(self, *choice: Any) -> None:
+    def set_choice(self, *choice: Any) -> None:
         """Set steps and rate of sessions; further chosen values stay."""
         self.choice = (*choice, *self.choice[len(choice) :])
 
-    def try_out(
+    def score_candidates(
         self, validation: ValidationSessions, score: Callable[..., Any], progress: Progress
     ) -> list[np.ndarray]:
         """Score every candidate on one part of the held-out classes.
@@ -96,7 +96,7 @@ class FineTuning(Part):
         self.scores.append([float(each.max()) for each in means])
         return means
 
-    def settle(self, fallback: tuple[Any, ...] | None = None) -> None:
+    def choose(self, fallback: tuple[Any, ...] | None = None) -> None:
         """Choose the candidate with the best mean score over the parts; the first one wins a tie.
 
         Without scores, choose what the settings fix, or else the fallback.
@@ -117,7 +117,7 @@ def open_choice(learner: Any, base: BaseSession) -> ValidationSessions | None:
     The learner is set to its fallback.
     """
     validation = ValidationSessions.draw(base, base.pseudo_novel_columns, learner.seed)
-    learner.fine_tuning.settle()
+    learner.fine_tuning.choose()
     candidates = len(learner.fine_tuning.candidates) * len(learner.adjustment.candidates)
     return validation if candidates > 1 and validation.has_new_classes else None
 
@@ -133,7 +133,7 @@ def choose_on_copy(learner: Any, base: BaseSession, progress: Progress) -> None:
 
     def logits_after(draw: ValidationSessions, *steps: Any) -> tuple[torch.Tensor, LogitAdjustment]:
         copy.load_state(start)
-        copy.fine_tuning.take(*steps)
+        copy.fine_tuning.set_choice(*steps)
         for session in draw.as_stream(base)[1]:
             copy.learn(session)
         return torch.from_numpy(copy.scores(base.visible_graph, validation.queries[0])), copy.adjustment
@@ -158,6 +158,6 @@ def choose_with_adjustment(
         logits, learned = logits_after(draw, *steps)
         return [draw.score_of(learned.apply(logits, tau).argmax(dim=1).cpu().numpy()) for tau in taus]
 
-    means = tuning.try_out(validation, score, progress)
-    tuning.settle()
+    means = tuning.score_candidates(validation, score, progress)
+    tuning.choose()
     learner.adjustment.strength = taus[int(means[tuning.candidates.index(tuning.choice)].argmax())]

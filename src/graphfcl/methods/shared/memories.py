@@ -197,7 +197,7 @@ class ReplayMemory(NodeMemory):
         rank[order] = rank_in_run(self.labels[order])
         self._keep(np.flatnonzero(rank < count))
 
-    def beside(self, inputs: GraphInputs) -> GraphInputs:
+    def graph_with_nodes(self, inputs: GraphInputs) -> GraphInputs:
         """Return a graph that contains the kept nodes; nodes that are no longer visible have no edges."""
         if self.features is None:
             return inputs

@@ -54,7 +54,7 @@ class Part:
                 raise ValueError(f"{name} is a {type(loaded).__name__}")
             setattr(self._owner, each, loaded)
 
-    def become(self, other: Self, device: torch.device) -> None:
+    def copy_from(self, other: Self, device: torch.device) -> None:
         """Copy the state of another part. A part with large tensors shares the tensors that it never writes to."""
         self.load(other.values(), other.tensors(), device)
 

@@ -15,8 +15,8 @@ from graphfcl.methods.learner import Tensors
 from graphfcl.methods.shared.episodes import DeviceEpisode
 from graphfcl.nn import GraphInputs
 
-BEFORE = 2  # steps per shape that run normally before one is recorded
-MOST = 64  # maximum number of recorded shapes
+WARM_UP = 2  # steps per shape that run normally before one is recorded
+MOST_RECORDED = 64  # maximum number of recorded shapes
 
 DeviceLoss = Callable[[GraphInputs, DeviceEpisode], torch.Tensor]
 
@@ -177,7 +177,7 @@ class CapturedSteps:
         recorded = self._recorded.get(shape)
         if recorded is None:
             self._seen[shape] += 1
-            if self._seen[shape] <= BEFORE or len(self._recorded) >= MOST:
+            if self._seen[shape] <= WARM_UP or len(self._recorded) >= MOST_RECORDED:
                 return self._taken(inputs, episode)
             recorded = self._recorded[shape] = self._record(inputs, episode)
         recorded.numbers.copy_(episode.numbers)

@@ -5,7 +5,7 @@ from typing import Any, Self
 import numpy as np
 import torch
 
-from graphfcl.methods.blocks import Held, NodeTables, RowBlock, Table
+from graphfcl.methods.blocks import MemoryNeed, NodeTables, RowBlock, Table
 from graphfcl.methods.learner import Tensors
 from graphfcl.methods.shared.parts import Part
 from graphfcl.methods.shared.untrained_features import around_rows, unit_rows
@@ -42,7 +42,7 @@ class UntrainedBlocks(Part):
         return 2 * self.basis.shape[1]
 
     @torch.no_grad()
-    def fix(self, tables: NodeTables, rank: int, seed: int, *held: Held) -> None:
+    def fit(self, tables: NodeTables, rank: int, seed: int, *held: MemoryNeed) -> None:
         """Compute basis and centres from the graph of session 0. ``held`` is memory that the caller needs later."""
         self._require(tables, min(rank, tables.node_count, tables.feature_count), *held)
         self.steps, self.scales = (part.to(tables.device) for part in tables.leading_vectors(rank, seed))
@@ -51,7 +51,7 @@ class UntrainedBlocks(Part):
         self.centres = tuple((total / max(1, tables.node_count)).float() for total in sums)
 
     @staticmethod
-    def _require(tables: NodeTables, columns: int, *held: Held) -> None:
+    def _require(tables: NodeTables, columns: int, *held: MemoryNeed) -> None:
         """Raise an error if the memory limit is too small for a pass with ``columns`` basis columns."""
         tables.require(*held, columns=max(tables.feature_count, 2 * columns), slice_copies=2)
 
@@ -77,20 +77,20 @@ class UntrainedBlocks(Part):
         )
 
     @torch.no_grad()
-    def near(self, tables: NodeTables, nodes: np.ndarray) -> torch.Tensor:
+    def vectors_of(self, tables: NodeTables, nodes: np.ndarray) -> torch.Tensor:
         """Compute the (m, 2k) blocks of some nodes from their neighbourhoods."""
-        inputs, rows = tables.near(nodes, HOPS)
+        inputs, rows = tables.neighbourhood(nodes, HOPS)
         raw = (inputs.raw(rows) @ self.basis, around_rows(inputs.visible, rows, HOPS, self.basis))
         return torch.cat([_centred(block, centre) for block, centre in zip(raw, self.centres, strict=True)], dim=1)
 
     @torch.no_grad()
-    def of_features(self, tables: NodeTables, node: int, direction: torch.Tensor) -> list[np.ndarray]:
+    def feature_directions(self, tables: NodeTables, node: int, direction: torch.Tensor) -> list[np.ndarray]:
         """Translate a (2k,) direction in the blocks of a node to two (d,) directions in feature space.
 
         With the results w₀ and w₂, x·w₀ and (ÂÂX)·w₂ equal the products of the node's blocks with the direction, up to
         a constant that comes from the centres.
         """
-        inputs, rows = tables.near(np.array([node]), HOPS)
+        inputs, rows = tables.neighbourhood(np.array([node]), HOPS)
         raw = (inputs.raw(rows) @ self.basis, around_rows(inputs.visible, rows, HOPS, self.basis))
         lengths = ((block - centre).norm().clamp(min=1e-8) for block, centre in zip(raw, self.centres, strict=True))
         parts = zip(direction.float().chunk(2), lengths, strict=True)
@@ -101,7 +101,7 @@ class UntrainedBlocks(Part):
         weights = torch.tensor([own, around], dtype=torch.float64, device=self.basis.device)
         return weights.repeat_interleave(self.basis.shape[1])
 
-    def become(self, other: Self, device: torch.device) -> None:  # noqa: ARG002
+    def copy_from(self, other: Self, device: torch.device) -> None:  # noqa: ARG002
         self.steps, self.scales, self.centres, self.basis = other.steps, other.scales, other.centres, other.basis
 
     def load(self, values: dict[str, Any], tensors: Tensors, device: torch.device) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 from graphfcl.errors import in_one_line
 from graphfcl.methods.learner import Learner
-from graphfcl.methods.registry import refuse_no_learner
+from graphfcl.methods.registry import check_method
 from graphfcl.methods.testing.rules import RULES, Rule
 from graphfcl.methods.testing.subject import Broken, Subject
 
@@ -23,7 +23,7 @@ def broken_rules(
     learner: type[Learner], settings: dict[str, Any] | None = None, rules: Sequence[Rule] = RULES
 ) -> Iterator[tuple[Rule, str | None]]:
     """Check one rule after the other, and yield each with the reason why it is broken, or None if it holds."""
-    refuse_no_learner(learner, getattr(learner, "__name__", str(learner)))
+    check_method(learner, getattr(learner, "__name__", str(learner)))
     subject = Subject(learner, settings)
     for rule in rules:
         try:
