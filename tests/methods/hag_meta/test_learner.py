@@ -258,7 +258,7 @@ def test_chance_level_is_not_a_result() -> None:
         ("dropout", "1.0", "below 1"),
         ("learning_rate", "0", "above 0"),
         ("gpil.x", "1", "single setting"),
-        ("fine_tuning", "none", "only Python and the TOML file"),
+        ("fine_tuning", "none", "only be set in Python or in the TOML file"),
     ],
 )
 def test_bad_settings_are_one_sentence(key: str, value: str, message: str) -> None:

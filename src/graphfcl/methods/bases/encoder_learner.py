@@ -359,7 +359,7 @@ class EncoderLearner(Learner):
         """Raise an error if sizes do not match the weights, before a network of excessive size is allocated."""
         total = sum(weight.numel() for weight in weights.values())
         if max(self.sizes.features, self.settings.size) * self.settings.hidden > 2 * total + 1_000_000:
-            raise ValueError("its sizes do not match its weights")
+            raise ValueError("its sizes do not fit its weights")
 
     def copy(self, visible: VisibleNodes) -> Self:
         if self.stage != Stage.READY:
