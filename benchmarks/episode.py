@@ -25,7 +25,7 @@ from graphfcl.errors import InputError
 from graphfcl.graph import Graph
 from graphfcl.methods.hag_meta import HagMeta, HagMetaSettings
 from graphfcl.methods.shared.episodes import DeviceEpisode, Episode
-from graphfcl.methods.shared.training_state import BEFORE
+from graphfcl.methods.shared.training_state import WARM_UP
 from graphfcl.nn import GcnEncoder, GraphInputs
 from graphfcl.stream import Stream, make_stream
 
@@ -71,7 +71,7 @@ class Bench:
 
     def seconds(self) -> float:
         """Of an episode, once those that are recorded on a GPU are."""
-        for _ in range(BEFORE + 1):
+        for _ in range(WARM_UP + 1):
             self.run_cycle()
         return best_seconds(self.run_cycle) / self.cycle
 

@@ -41,7 +41,7 @@ def explanations(model: GraphClassifier) -> None:
     report("the same after answers: slowest of 200 nodes", 1000 * float(times.max()), "ms", "-", True)
     ratio = first / float(np.median(times))
     report("explain with a pass / after answers", ratio, "x", ">= 20", ratio >= 20)
-    kept = learner.cache.beside(learner.cache.inputs(visible))
+    kept = learner.cache.intermediate(learner.cache.inputs(visible))
     table = kept.posterior.nbytes + kept.directions.nbytes
     share = table / (cold.all_scores().nbytes)
     report("memory kept for explanations / table of scores", share, "x", "<= 1.1", share <= 1.1)

@@ -36,7 +36,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 def test_every_setting_is_explained() -> None:
     shown = graphfcl_inside("methods", "hag-meta")
     assert shown.code == 0
-    assert "Form of task-level attention, or none." in " ".join(shown.out.split())
+    assert "Form of task-level attention (TLA)" in " ".join(shown.out.split())
     own = graphfcl_inside("methods", "nearest_mean:NearestMean")
     assert "How often features are averaged over neighbours." in own.out
 
@@ -51,8 +51,8 @@ def test_a_learner_is_checked() -> None:
 def test_a_learner_that_breaks_rules_ends_with_exit_code_1() -> None:
     broken = graphfcl_inside("check", "broken:Broken")
     assert broken.code == 1
-    assert "BROKEN  Scores have one number per node asked about and class seen" in broken.out
-    assert "classes were asked about" in broken.out
+    assert "BROKEN  scores() returns one number per requested node and class seen" in broken.out
+    assert "nodes by classes seen" in broken.out
     assert "broken breaks" in broken.out
 
 

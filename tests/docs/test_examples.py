@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import graphfcl
+from graphfcl.methods.registry import REGISTRY
 
 griffe: Any = pytest.importorskip("griffe", reason="the extra docs is not installed")
 NEEDED = {
@@ -104,6 +105,8 @@ def test_the_example_of_a_public_name_runs(name: str, tmp_path: Path, monkeypatc
     if name in NEEDED:
         pytest.importorskip(NEEDED[name])
     monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)  # as in the interpreter, where modules of the current folder can be imported
+    monkeypatch.setattr(REGISTRY, "registered", dict(REGISTRY.registered))
     module = importlib.import_module(value.__module__)
     test = doctest.DocTest(examples, {}, name, module.__file__, 0, None)
     runner = doctest.DocTestRunner(optionflags=FLAGS, verbose=False)

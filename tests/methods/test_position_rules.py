@@ -96,19 +96,19 @@ def test_a_fair_learner_without_randomness_has_the_same_scores() -> None:
 def test_a_learner_that_reads_numbers_is_noticed_whatever_it_states(learner: type[Learner]) -> None:
     why = broken(learner, node_numbers_mean_nothing)
     assert why is not None
-    assert "other numbers, scores are others" in why
+    assert "nodes are renumbered, scores differ" in why
     why = broken(learner, node_numbers_mean_nothing, ("nodes",))
     assert why is not None
-    assert ("answers stay" if learner is NearestNumber else "it is right") in why
+    assert ("predictions stay" if learner is NearestNumber else "its accuracy is") in why
 
 
 def test_a_learner_that_reads_the_order_of_columns_is_noticed_whatever_it_states() -> None:
     why = broken(ByColumnPosition, column_order_means_nothing)
     assert why is not None
-    assert "another order, scores are others" in why
+    assert "columns are reordered, scores differ" in why
     why = broken(ByColumnPosition, column_order_means_nothing, ("columns",))
     assert why is not None
-    assert "answers stay" in why
+    assert "predictions stay" in why
 
 
 def test_randomness_over_columns_is_fair_if_it_is_stated() -> None:
@@ -119,7 +119,7 @@ def test_randomness_over_columns_is_fair_if_it_is_stated() -> None:
 
 def test_randomness_names_nodes_and_columns_only() -> None:
     why = broken(ByMeans, node_numbers_mean_nothing, ("rows",))
-    assert why == "randomness names 'rows'; it may name 'nodes' and 'columns'."
+    assert why == "randomness contains 'rows'; it may only contain 'nodes' and 'columns'."
 
 
 class Watching(ByMeans):

@@ -8,7 +8,7 @@ import pytest
 
 from graphfcl import InputError, Progress, make_stream
 from graphfcl.methods import ProgressBars
-from graphfcl.methods.progress import HELD_OUT_NOTE, progress_of
+from graphfcl.methods.progress import CALIBRATION_NOTE, progress_of
 from tests.production.models import quick, small_graph
 
 
@@ -31,7 +31,7 @@ def test_a_calibration_run_says_once_that_it_is_one(capsys: pytest.CaptureFixtur
         for stage in ("head", "calibration run, encoder", "calibration run, head"):
             bars.step(stage, 1, 2, score=0.5)
     lines = capsys.readouterr().err.splitlines()
-    assert [lines.index(HELD_OUT_NOTE), lines.count(HELD_OUT_NOTE)] == [1, 1]
+    assert [lines.index(CALIBRATION_NOTE), lines.count(CALIBRATION_NOTE)] == [1, 1]
 
 
 def test_where_nobody_watches_a_line_comes_again_and_again(capsys: pytest.CaptureFixture[str]) -> None:

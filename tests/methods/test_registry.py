@@ -101,7 +101,7 @@ BAD |= {
         f"{START}@dataclass\nclass S:\n    a: int = 1\nclass X(Constant):\n    settings_type = S\n",
         "frozen=True",
     ),
-    "dict:X": (f"{START}class X(Constant):\n    settings_type = dict\n", "is no dataclass"),
+    "dict:X": (f"{START}class X(Constant):\n    settings_type = dict\n", "is not a dataclass"),
     "moody:X": (
         f"{START}@dataclass(frozen=True)\nclass S:\n    a: int = 1\n"
         "    def __post_init__(self):\n        raise ValueError('no')\nclass X(Constant):\n    settings_type = S\n",
@@ -119,7 +119,7 @@ BAD |= {
     "made:X": (f"{START}class X(Constant):\n    def __init__(self):\n        pass\n", r"must take (settings, \*"),
     "fits:X": (
         f"{START}class X(Constant):\n    def fit(self, base):\n        pass\n",
-        "fit of fits:X must take (self, base, progress, encoders), as that of Learner does",
+        "fit of fits:X must take (self, base, progress, encoders), as Learner.fit does",
     ),
     "asked:X": (f"{START}class X(Constant):\n    def scores(self, a, b, c): ...\n", "take (self, visible, nodes)"),
 }

@@ -40,7 +40,7 @@ class Wider(Example):
         ({"rate": 0.0}, "inner.rate is 0.0; it must be above 0."),
         ({"dropout": 1.0}, "inner.dropout is 1.0; it must be below 1."),
         ({"share": 1.5}, "inner.share is 1.5; it must be at most 1."),
-        ({"form": "soft"}, "inner.form is 'soft'; there are printed, hard."),
+        ({"form": "soft"}, "inner.form is 'soft'; it must be one of printed, hard."),
         ({"penalties": ()}, "inner.penalties is empty: give at least one value."),
         ({"penalties": (1.0, -1.0)}, "inner.penalties is -1.0; it must be above 0."),
         ({"steps": ((5, 0.1), (2, 0.0))}, "inner.steps is 0.0; it must be above 0."),

@@ -97,7 +97,7 @@ def test_a_matrix_that_is_not_positive_definite_is_not_solved() -> None:
     sums = plus(RidgeSums.empty(6), points, labels, 4)
     nobody = plus(RidgeSums.empty(6), points[:0], labels[:0], 4)
     twice = plus(RidgeSums.empty(6), 2 * points[:20], labels[:20], 4)
-    with pytest.raises(DivergenceError, match="take a larger penalty"):
+    with pytest.raises(DivergenceError, match="use a larger penalty"):
         sums.exchanged(twice, nobody).solve(0.01, torch.ones(6, dtype=torch.float64))
 
 

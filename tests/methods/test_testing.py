@@ -191,7 +191,7 @@ def test_a_state_that_cannot_be_written_names_the_attribute(good: type[Learner])
         self.pairs_ = {(1, 2): 3}
 
     broken = {rule.__name__: why for rule, why in broken_rules(breaking(good, fit=fit)) if why}
-    assert "Breaking.pairs_ is a dict, which a state cannot hold" in broken["a_loaded_learner_scores_the_same"]
+    assert "Breaking.pairs_ is a dict, which a state cannot contain" in broken["a_loaded_learner_scores_the_same"]
 
 
 def test_networks_and_optimisers_are_kept_by_their_state_dict(good: type[Learner]) -> None:
@@ -215,12 +215,12 @@ def test_networks_and_optimisers_are_kept_by_their_state_dict(good: type[Learner
     assert copy.layers_[1]["deep"] == (torch.zeros(1), [1, None])  # type: ignore[attr-defined]
     learner.network_ = network  # type: ignore[attr-defined]
     with pytest.raises(
-        InputError, match=r"network_ is a Sequential, which a state cannot hold: keep its state_dict\(\)"
+        InputError, match=r"network_ is a Sequential, which a state cannot contain: keep its state_dict\(\)"
     ):
         learner.state()
     del learner.network_  # type: ignore[attr-defined]
     learner.deep_ = {"a": [torch.ones(1), {3, 4}]}  # type: ignore[attr-defined]
-    with pytest.raises(InputError, match=r"deep_\['a'\]\[1\] is a set, which a state cannot hold: keep tensors"):
+    with pytest.raises(InputError, match=r"deep_\['a'\]\[1\] is a set, which a state cannot contain: keep tensors"):
         learner.state()
 
 

@@ -1,7 +1,7 @@
-"""ANCHOR with pool labels: ANCHOR (``anchor/learner.py``) with the pool of a session among its supports.
+"""ANCHOR with pool labels: ANCHOR (``anchor/learner.py``) that treats the pool of a session as supports.
 
-It tells what ANCHOR makes of many labels, next to what joint training makes of them. Session 0 is that of ANCHOR, and a
-session adds S_c += Σ x(v), n_c += 1 over supports and pool. Its results are marked "uses pool labels".
+It shows what ANCHOR achieves with many labels, for comparison with joint training. Session 0 is the same as for ANCHOR.
+A session adds S_c += Σ x(v), n_c += 1 over supports and pool. Results are marked "uses pool labels".
 """
 
 from graphfcl.methods.anchor.learner import Anchor

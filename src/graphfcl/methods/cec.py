@@ -3,15 +3,15 @@
 Chi Zhang, Nan Song, Guosheng Lin, Yun Zheng, Pan Pan, Yinghui Xu: Few-Shot Incremental Learning with Continually
 Evolved Classifiers. CVPR 2021.
 
-1. The encoder is trained with a cosine head, logits 16 · cos(z, w_k), on the base classes.
-2. Pseudo-incremental episodes train one self-attention layer over {p_1 … p_C, z_q}, the prototypes and the query: each
+1. The encoder is trained on the base classes with a cosine head, logits 16 · cos(z, w_k).
+2. Pseudo-incremental episodes train a self-attention layer over the prototypes and the query, {p_1 … p_C, z_q}. Each
    token becomes LayerNorm(x + W_o · attention(x)), and the logits are 16 · cos of the query's and the prototypes'
-   tokens. On graphs the pseudo-novel classes take the place of the paper's rotated images.
-3. Then the encoder is frozen. A session adds the mean embedding of its supports; prototypes are all that is kept.
+   tokens. On graphs, pseudo-novel classes replace the paper's rotated images.
+3. The encoder is frozen. A session adds the mean embeddings of its supports. Only prototypes are kept.
 
-Where this departs from the paper: step 1 starts from the pre-training that all methods share; the encoder learns in
-step 2 too, as in the authors' code (``train_encoder``); W_o starts at zero, so that the layer starts
-from the cosine of centred embeddings.
+Differences from the paper: step 1 starts from the pre-training that all methods share. The encoder is also trained in
+step 2, as in the authors' code (``train_encoder``). W_o is initialised with zeros, so the layer initially computes the
+cosine of centred embeddings.
 """
 
 from dataclasses import dataclass
@@ -33,27 +33,27 @@ from graphfcl.methods.shared.training_state import copy_weights
 from graphfcl.nn import Encoder, GraphInputs, Linear
 from graphfcl.stream.sessions import BaseSession
 
-CHUNK = 8192  # queries scored at a time
+CHUNK = 8192  # number of queries that are scored at a time
 
 
 @dataclass(frozen=True)
 class CecSettings(EpisodicSettings):
-    """A cosine head, then episodes."""
+    """Settings of CEC."""
 
     base_supports: Count = 20
-    """Nodes of a base class that make its mean in an episode."""
+    """Number of nodes per base class that form its prototype in an episode."""
     temperature: Positive = 16.0
-    """Factor of every cosine."""
+    """Factor of the cosines."""
     train_encoder: bool = True
-    """Let the encoder learn in the episodes too."""
+    """Train the encoder in the episodes too."""
 
 
 class ClassifierAttention(nn.Module):
-    """Self-attention over {p_1 … p_C, z_q}, separately for every query q: one head, residual, LayerNorm.
+    """Single-head self-attention with residual and LayerNorm over {p_1 … p_C, z_q}, separately for each query q.
 
-    Token p_i attends to the prototypes in the same way for every query, up to the query itself: with scores s_ij among
-    prototypes and s_iq to the query, Z_i = Σ_j exp(s_ij) and A_i = Σ_j exp(s_ij) v_j / Z_i, its attention is
-    (1 − a) A_i + a v_q, a = σ(s_iq − log Z_i). So q queries cost q·C·h and not q·C²·h.
+    The attention of token p_i to the prototypes is shared by all queries. With scores s_ij among prototypes and s_iq to
+    the query, Z_i = Σ_j exp(s_ij) and A_i = Σ_j exp(s_ij) v_j / Z_i, the attention of p_i is (1 − a) A_i + a v_q,
+    a = σ(s_iq − log Z_i). Q queries thus cost Q·C·h operations instead of Q·C²·h.
     """
 
     def __init__(self, size: int, generator: torch.Generator) -> None:
@@ -65,13 +65,13 @@ class ClassifierAttention(nn.Module):
         self.scale = size**-0.5
 
     def forward(self, prototypes: torch.Tensor, queries: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """(q, C, h) tokens of the prototypes and (q, h) tokens of the queries."""
+        """Compute (q, C, h) tokens of the prototypes and (q, h) tokens of the queries."""
         among = self.query(prototypes) @ self.key(prototypes).T * self.scale  # s_ij
         shared = torch.softmax(among, dim=1) @ self.value(prototypes)  # A_i
         values = self.value(queries)
         to_query = (self.query(prototypes) @ self.key(queries).T).T * self.scale  # (q, C): s_iq
         share = torch.sigmoid(to_query - torch.logsumexp(among, dim=1)[None])[:, :, None]
-        # W_o is linear: applied to A and v before they are mixed.
+        # W_o is linear, so it can be applied to A and v before they are mixed.
         mixed = (1 - share) * (shared @ self.out.weight)[None] + share * (values @ self.out.weight)[:, None]
         classes = self.norm(prototypes[None] + mixed + self.out.bias)
 
@@ -83,25 +83,25 @@ class ClassifierAttention(nn.Module):
 
 
 class CecNetwork(PrototypeNetwork):
-    """Encoder and attention; prototypes are plain means."""
+    """Encoder and self-attention. Prototypes are plain means."""
 
     def __init__(self, encoder: Encoder, attention: ClassifierAttention, temperature: float) -> None:
         super().__init__(encoder)
         self.attention, self.temperature = attention, temperature
 
     def logits(self, queries: torch.Tensor, prototypes: torch.Tensor) -> torch.Tensor:
-        """(q, C): temperature · cos of the tokens."""
+        """Compute (q, C) logits, temperature · cos of the tokens."""
         classes, tokens = self.attention(prototypes, queries)
         return self.temperature * (unit(classes) * unit(tokens)[:, None]).sum(dim=2)
 
     @torch.no_grad()
     def scores(self, values: torch.Tensor, prototypes: torch.Tensor) -> torch.Tensor:
-        """The same, some queries at a time."""
+        """Compute logits in chunks of queries."""
         return torch.cat([self.logits(part, prototypes) for part in values.split(CHUNK)])
 
 
 class Cec(EpisodicLearner):
-    """CEC; formulas and deviations in the module docstring."""
+    """CEC; the module docstring states the method and the differences from the paper."""
 
     title = "self-attention over prototypes and query, frozen encoder"
     reference = "Zhang et al.: Few-Shot Incremental Learning with Continually Evolved Classifiers. CVPR 2021"

@@ -1,19 +1,19 @@
-"""A control of the track ``isolated``: what is it worth to know that a session's graph holds its new classes alone?
+"""A control of the track ``isolated``: the gain from knowing that a session's graph contains only its new classes.
 
-A node v has a vector of its own features and of those two hops away, both on the k leading right singular vectors B of
-session 0's X (rows of unit length), whitened by the within-class covariance S_w of session 0 (every class counts the
-same, D = 2k)::
+The vector of a node v consists of its own features and the features two hops away, projected on the k leading right
+singular vectors B of X in session 0 (rows of unit length). It is whitened by the class-balanced within-class covariance
+S_w of session 0, with D = 2k::
 
-    f(v) = [ n(XB)_v , n(ÂÂXB)_v ]        n(·): minus the mean over session 0's visible graph, then of unit length
+    f(v) = [ n(XB)_v , n(ÂÂXB)_v ]        n(·): centred on the visible graph of session 0, then scaled to unit length
     x(v) = unit( (f(v) − m) L^(−T) )      L Lᵀ = S_w + ρ tr(S_w)/D · I
 
-Classes are means of x over their nodes, and a node's score of a class is the cosine of its vector with the mean.
+A class is the mean of x over its nodes, and the score of a class is the cosine with this mean.
 
-**A session** takes the means of its supports and then trains itself, ``rounds`` times: every unlabelled node of the
-session's graph gets the class of the highest score, and the mean of a new class is taken over its supports and the
-nodes that got it. Under ``isolated`` the highest score is that among the new classes, because the graph holds no others
-(``closed_set``); on the other tracks, and with ``closed_set=false``, among all classes seen. ``rounds=0`` is the same
-learner without self-training.
+**A session** computes the means of its supports and then repeats ``rounds`` rounds of self-training: each unlabelled
+node of the session's graph gets the class with the highest score, and the mean of a new class is taken over its
+supports and these nodes. Under ``isolated``, only the new classes are candidates, because the graph contains no others
+(``closed_set``). On the other tracks, and with ``closed_set=false``, all classes seen are candidates. With
+``rounds=0`` there is no self-training.
 """
 
 from dataclasses import dataclass
@@ -33,32 +33,36 @@ from graphfcl.stream.sessions import BaseSession, Session
 
 @dataclass(frozen=True)
 class ClosedSetControlSettings(CheckedSettings):
-    """The names of formulas are those of the module docstring."""
+    """Settings of the control. Symbols in brackets refer to the formulas in the module docstring."""
 
     rank: Count = 128
-    """Columns of the basis B at most (k)."""
+    """Maximum number of columns of the basis B (k)."""
     shrinkage: Positive = 0.3
-    """Share of the mean variance that is added to the diagonal of the covariance (ρ)."""
+    """Fraction of the mean variance that is added to the diagonal of the covariance (ρ)."""
     rounds: Number = 2
-    """How often a session trains itself; 0 does not."""
+    """Rounds of self-training per session; 0 for none."""
     closed_set: bool = True
-    """Under the track isolated, choose among the new classes alone when the nodes of a session are labelled."""
+    """Under the track isolated, assign the nodes of a session to its new classes only."""
 
 
 class ClosedSetControl(Learner):
-    """Nearest class mean whose isolated sessions label their nodes among the new classes alone.
+    """A nearest-mean classifier that assigns the nodes of an isolated session to its new classes only.
 
-    sums_: (C, D) of the vectors behind each mean. basis_: (d, k) B. centres_: (2, k) of the two blocks. shift_: (D,) m.
-    whitening_: (D, D) L^(−T).
+    Attributes:
+        sums_: (C, D) sums of the vectors behind each class mean.
+        basis_: (d, k) B.
+        centres_: (2, k) means of the two blocks.
+        shift_: (D,) m.
+        whitening_: (D, D) L^(−T).
     """
 
     title = "nearest mean that trains itself on a session, knowing which classes an isolated one holds"
     reference = "a control of this project, docs/visibility.md"
     settings_type = ClosedSetControlSettings
     control = True
-    randomness = ("columns",)  # more than WIDEST are folded together by a drawn hash
+    randomness = ("columns",)  # more than WIDEST columns are reduced by a random hash
     settings: ClosedSetControlSettings
-    _latest: tuple[VisibleNodes, np.ndarray, np.ndarray] | None = None  # a graph, whitening_, and the vectors of both
+    _latest: tuple[VisibleNodes, np.ndarray, np.ndarray] | None = None  # graph, whitening_, vectors
 
     def fit(self, base: BaseSession, progress: Progress = SILENT, encoders: EncoderStore = NO_STORE) -> None:  # noqa: ARG002
         if self.classes_:
@@ -93,13 +97,13 @@ class ClosedSetControl(Learner):
         return self._scores(self._vectors(visible))[visible.rows(nodes)]
 
     def _scores(self, vectors: np.ndarray) -> np.ndarray:
-        """(n, C) cosines with the class means, which have the directions of the sums."""
+        """Compute (n, C) cosines with the sums, which have the same directions as the means."""
         return vectors @ _unit(self.sums_).T
 
     # From a graph to x(v)
 
     def _leading_vectors(self, features: Any) -> np.ndarray:
-        """(d, k) B, or the identity if there are no more columns than k."""
+        """Compute (d, k) B, or the identity if there are at most k columns."""
         nodes, width = features.shape
         rank = min(self.settings.rank, nodes - 1)
         if width <= rank:
@@ -109,7 +113,7 @@ class ClosedSetControl(Learner):
         return np.ascontiguousarray(vectors.T, dtype=np.float32)
 
     def _blocks(self, visible: VisibleNodes) -> tuple[np.ndarray, np.ndarray]:
-        """XB and ÂÂXB."""
+        """Compute XB and ÂÂXB."""
         graph = visible.loaded()
         own = np.asarray(prepare(graph.features, self.seed) @ self.basis_)
         return own, graph.normalised @ (graph.normalised @ own)
@@ -118,7 +122,7 @@ class ClosedSetControl(Learner):
         return np.hstack([_unit(block - centre) for block, centre in zip(blocks, self.centres_, strict=True)])
 
     def _whitening(self, vectors: np.ndarray, labels: np.ndarray) -> np.ndarray:
-        """L^(−T)."""
+        """Compute L^(−T)."""
         sums, counts = _class_sums(vectors, labels, int(labels.max()) + 1), np.bincount(labels)
         apart = (vectors - (sums / np.maximum(1, counts)[:, None])[labels]) / np.sqrt(counts[labels])[:, None]
         covariance = apart.T @ apart / np.count_nonzero(counts)
@@ -130,7 +134,7 @@ class ClosedSetControl(Learner):
         return _unit((vectors - self.shift_) @ self.whitening_)
 
     def _vectors(self, visible: VisibleNodes) -> np.ndarray:
-        """(n, D) x of every node; kept for the next call, because an evaluation asks block by block."""
+        """Compute (n, D) x of all nodes, and cache it, because an evaluation requests scores in blocks."""
         latest = self._latest
         if latest is None or latest[0] is not visible or latest[1] is not self.whitening_:
             vectors = self._whitened(self._centred(self._blocks(visible)))
@@ -139,7 +143,7 @@ class ClosedSetControl(Learner):
 
 
 def _unit(values: np.ndarray) -> np.ndarray:
-    """Rows of length 1; a row of zeros stays one."""
+    """Scale rows to length 1; a zero row stays zero."""
     return values / np.maximum(np.linalg.norm(values, axis=1, keepdims=True), 1e-12)
 
 

@@ -2,21 +2,24 @@
 
 Fan Zhou, Chengtai Cao: Overcoming Catastrophic Forgetting in Graph Neural Networks with Experience Replay. AAAI 2021.
 
-A buffer B keeps nodes of each class, and a session trains on its supports and on the buffer. As printed
-(``replay=printed``) the buffer has e nodes a class and the loss is β·L(current) + (1 − β)·L(buffer) with
-β = |B|/(|B| + |current|). That suits a buffer that is small beside the current data. In a few-shot session it is the
-other way round, and β gives nine tenths of the loss to ten supports. By default (``replay=balanced``) every class
-counts the same in the loss, and the buffer holds as many nodes as iCaRL's, 2,000 in all; MF is then the better choice
-of nodes, where the paper prefers IM; and as a larger buffer bears more steps, a session may take fifty. The nodes of a
-class are chosen by
+A buffer B stores nodes of each class, and a session trains on its supports and on the buffer. There are two forms:
 
-- MF, mean of features: those nearest to the class mean;
-- CM, coverage maximisation: those with the fewest nodes of other classes within distance d;
-- IM, influence maximisation: those without which the parameters would be farthest from what they are.
+- ``replay=printed``, the paper's: the buffer has e nodes per class, and the loss is β·L(current) + (1 − β)·L(buffer)
+  with β = |B|/(|B| + |current|). This suits a buffer that is small compared to the current data. In a few-shot session
+  the buffer is larger, and β gives nine tenths of the loss to ten supports.
+- ``replay=balanced``, the default: all classes have the same weight in the loss, and the buffer has 2,000 nodes in
+  total, as in iCaRL. MF is then the better selection, where the paper prefers IM. With a larger buffer more steps are
+  useful, so up to fifty steps are candidates.
 
-Where this departs from the paper: distances are those of embeddings of unit length, so that d means the same on every
-graph; influence is computed exactly for the parameters of the head; as printed, e is the number of supports K of the
-stream, since a novel class has no more than that.
+The nodes of a class are selected by one of three criteria:
+
+- MF, mean of features: the nodes nearest to the class mean.
+- CM, coverage maximisation: the nodes with the fewest nodes of other classes within distance d.
+- IM, influence maximisation: the nodes whose removal would change the parameters most.
+
+Differences from the paper: distances are computed on embeddings of unit length, so d has the same meaning on every
+graph. Influence is computed exactly for the parameters of the head. In the printed form, e is the number of supports K
+of the stream, since novel classes have no more labels.
 """
 
 from collections.abc import Callable
@@ -38,30 +41,30 @@ from graphfcl.nn import GraphInputs
 
 @dataclass(frozen=True)
 class ErGnnSettings(LogitHeadSettings):
-    """A head that grows, with a replay buffer."""
+    """Settings of ER-GNN."""
 
     hidden: int = 64
     """Width of the encoder's first layer."""
     size: int = 64
     """Width of an embedding."""
     selection: Literal["mean", "influence", "coverage"] = "mean"
-    """How nodes are chosen: MF, IM or CM."""
+    """Selection of the buffer's nodes: MF (mean), IM (influence) or CM (coverage)."""
     fine_tuning: tuple[Steps, ...] = (*STEP_CANDIDATES, (50, 0.005))
-    """(steps, rate) candidates of a session, besides (0, 0); validation sessions choose."""
+    """Candidate (steps, learning rate) pairs of a session, in addition to no steps; validation sessions choose one."""
     adjustments: tuple[float, ...] = (0.0, -0.25, 0.25)
-    """Candidates for τ of the logit adjustment τ log(n_c/Σn); validation sessions choose."""
+    """Candidates for the factor τ of the logit adjustment τ log(n_c/Σn); validation sessions choose one."""
     replay: Literal["balanced", "printed"] = "balanced"
-    """Every class counts the same in a session's loss, or the printed β weighs supports against buffer."""
+    """Equal class weights in the loss of a session, or the paper's weight β of supports against buffer."""
     buffer: Count = 2000
-    """Nodes kept in all if the replay is balanced."""
+    """Total number of nodes in the buffer of balanced replay."""
     experiences: Count | None = None
-    """Nodes kept of each class (e); none means K as printed, and else an equal share of the buffer."""
+    """Nodes kept per class (e); none means K for printed replay, and an equal share of the buffer otherwise."""
     distance: Positive = 0.5
-    """Within it another class's nodes count as near, in CM (d)."""
+    """Distance within which CM counts nodes of other classes (d)."""
 
 
 class ErGnn(GrowingHeadLearner):
-    """ER-GNN; formulas and deviations in the module docstring."""
+    """ER-GNN; the module docstring states the method and the differences from the paper."""
 
     title = "a growing head with a replay buffer of chosen nodes"
     reference = (
@@ -93,7 +96,7 @@ class ErGnn(GrowingHeadLearner):
         self.memory.keep_first(count)
 
     def _select(self, embeddings: torch.Tensor, labels: np.ndarray, count: int) -> np.ndarray:
-        """Positions of the nodes to keep."""
+        """Select the positions of the nodes to keep."""
         points = unit(embeddings).cpu().numpy()
         if self.settings.selection == "mean":
             return exemplar_selection.mean_of_features(points, labels, count)

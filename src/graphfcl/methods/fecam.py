@@ -1,4 +1,4 @@
-"""FeCAM: nearest class mean by a Mahalanobis distance of each class's own, calibrated for few labels.
+"""FeCAM: nearest class mean by a Mahalanobis distance per class, calibrated for few labels.
 
 Dipam Goswami, Yuyang Liu, Bartłomiej Twardowski, Joost van de Weijer: FeCAM: Exploiting the Heterogeneity of Class
 Distributions in Exemplar-Free Continual Learning. NeurIPS 2023. Few labels: Goswami, Twardowski, van de Weijer:
@@ -10,22 +10,23 @@ Workshops 2024::
     S_c  = Σ'_c + γ d_c I + γ₂ o_c (1 − I)                   d_c, o_c: mean on and off the diagonal of Σ'_c
     N(S)_ij = S_ij / √(S_ii S_jj),    score_c(v) = −(x − p_c)ᵀ N(S_c)⁻¹ (x − p_c)
 
-p_c: μ_c at unit length, for classes after session 0 moved by a share α towards similar ones as in TEEN. γ and α are
-chosen by validation sessions of the run.
+p_c is μ_c at unit length. For classes after session 0, it is moved by a share α towards similar classes, as in TEEN.
+Validation sessions choose γ and α.
 
-**Departures.**
+**Differences from the published method.**
 
-- Tukey's power is taken of the size of a number and keeps its sign: propagated features are centred, and an encoder may
-  end without ReLU. On numbers that are not negative it is the paper's.
-- Covariances are those of the very vectors that distances are taken of. The released code normalises the vectors but
-  not those of its covariances.
-- N is the correlation matrix of the formula. The few-shot code calls ``corrcoef`` on the covariance, which takes its
-  rows for data.
-- γ is in units of the mean variance and used once (as released: γ = γ₂ = 1, used twice; few-shot code: 100). The
-  off-diagonal term is off, since it hurts with five supports (γ₂ = ``off_diagonal``). A factor β of Σ' drops out in N.
-- Session 0 is scored by these distances too, where the released code takes its trained head.
-- z(v) are propagated features by default, and have at most 256 columns: C classes keep C·D² numbers.
-- ``calibrated=false`` is FeCAM without what its authors added for few labels.
+- Tukey's power is applied to the absolute value and keeps the sign, because propagated features are centred and an
+  encoder may have no last ReLU. On non-negative values it equals the paper's.
+- Covariances are computed from the same vectors as distances. The released code normalises the vectors of distances
+  but not those of covariances.
+- N is the correlation matrix as in the formula. The few-shot code calls ``corrcoef`` on the covariance matrix, which
+  treats its rows as data.
+- γ is relative to the mean variance and applied once (released code: γ = γ₂ = 1, applied twice; few-shot code: 100).
+  The off-diagonal term is off by default because it hurts with five supports (γ₂ = ``off_diagonal``). A factor β of Σ'
+  would cancel in N.
+- Session 0 is also scored by these distances, where the released code uses its trained head.
+- z(v) are propagated features by default with at most 256 columns, because C classes store C·D² numbers.
+- ``calibrated=false`` is FeCAM without its authors' extension for few labels.
 """
 
 from dataclasses import dataclass
@@ -41,31 +42,31 @@ from graphfcl.methods.settings import Positive, Share, Weight
 from graphfcl.methods.shared.class_statistics import ClassMoments, calibrated_prototypes, similarity_weights
 from graphfcl.methods.shared.untrained_features import unit_rows
 
-WIDEST = 256  # columns of a vector at most
+WIDEST = 256  # maximum number of columns of a vector
 
 
 @dataclass(frozen=True)
 class FecamSettings(ClosedFormSettings):
-    """The names of formulas are those of the module docstring."""
+    """Settings of FeCAM. Symbols in brackets refer to the formulas in the module docstring."""
 
     rank: int = 128
-    """Columns of the basis of propagated features at most; a vector has twice as many."""
+    """Maximum number of columns of the basis of propagated features; a vector has twice as many."""
     power: Positive = 0.5
-    """Tukey's power (κ), 1 for none."""
+    """Exponent of Tukey's transformation (κ); 1 for none."""
     calibrated: bool = True
-    """Let classes after session 0 take covariance and mean from similar classes of session 0."""
+    """Calibrate covariances and means of later classes by similar classes of session 0."""
     temperature: Positive = 16.0
-    """Factor of the cosines between classes (τ)."""
+    """Factor of the cosines between classes in the softmax (τ)."""
     shrinkages: tuple[Positive, ...] = (10.0, 1.0, 3.0, 30.0, 100.0)
-    """Candidates of the shrinkage to the diagonal (γ); validation sessions choose."""
+    """Candidates for the shrinkage to the diagonal (γ); validation sessions choose one."""
     shares: tuple[Share, ...] = (0.1, 0.0, 0.3)
-    """Candidates for what similar classes lend to the mean of a new one (α); validation sessions choose."""
+    """Candidates for the share of similar classes in the mean of a new one (α); validation sessions choose one."""
     shrinkage: Positive | None = None
-    """Shrinkage to the diagonal (γ), instead of choosing it."""
+    """Fixed shrinkage to the diagonal (γ); none lets validation choose."""
     share: Share | None = None
-    """What similar classes lend (α), instead of choosing it."""
+    """Fixed share of similar classes (α); none lets validation choose."""
     off_diagonal: Weight = 0.0
-    """Shrinkage to the mean off the diagonal (γ₂)."""
+    """Shrinkage to the mean of the off-diagonal entries (γ₂)."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -75,7 +76,7 @@ class FecamSettings(ClosedFormSettings):
 
 
 class Fecam(ClosedFormLearner):
-    """FeCAM; formulas and departures in the module docstring."""
+    """FeCAM; the module docstring states the formulas and the differences from the published method."""
 
     title = "Mahalanobis distances with class covariances, calibrated for few labels; training-free"
     reference = (
@@ -108,7 +109,7 @@ class Fecam(ClosedFormLearner):
         factors, failed = torch.linalg.cholesky_ex(matrices)
         if bool(failed.any()):
             raise DivergenceError(
-                f"a class covariance with shrinkage {choice['shrinkage']} cannot be inverted: take a larger one."
+                f"a class covariance with shrinkage {choice['shrinkage']} cannot be inverted: use a larger shrinkage."
             )
         identity = torch.eye(matrices.shape[1], dtype=matrices.dtype, device=matrices.device)
         inverse = torch.linalg.solve_triangular(factors, identity.expand_as(factors), upper=False)
@@ -118,21 +119,21 @@ class Fecam(ClosedFormLearner):
 
     @staticmethod
     def answers(vectors: torch.Tensor, head: Tensors) -> torch.Tensor:
-        """(m, C) distances, with N(S_c) = K_c K_cᵀ.
+        """Compute (m, C) negative distances, with N(S_c) = K_c K_cᵀ.
 
-        maps: (D, C·D) the matrices K_c⁻ᵀ side by side. places: (C, D) K_c⁻¹ p_c. power: κ.
+        The head has ``maps``, the (D, C·D) matrices K_c⁻ᵀ side by side, ``places``, (C, D) K_c⁻¹ p_c, and ``power``, κ.
         """
         mapped = tukey(vectors, float(head["power"])) @ head["maps"]  # K_c⁻¹x for all classes at once
         return -((mapped.unflatten(1, head["places"].shape) - head["places"]) ** 2).sum(dim=2)
 
 
 def tukey(vectors: torch.Tensor, power: float) -> torch.Tensor:
-    """(r, D) unit( sign(z)|z|^κ )."""
+    """Compute (r, D) unit( sign(z)|z|^κ )."""
     return unit_rows(vectors.sign() * vectors.abs() ** power)
 
 
 def shrunk(covariances: torch.Tensor, diagonal: float, off_diagonal: float = 0.0) -> torch.Tensor:
-    """(C, D, D) Σ + γ d I + γ₂ o (1 − I), d and o the means on and off each diagonal; I where Σ is zero."""
+    """Compute (C, D, D) Σ + γ d I + γ₂ o (1 − I), with d and o the means on and off the diagonal; I if Σ is zero."""
     size = covariances.shape[1]
     identity = torch.eye(size, dtype=covariances.dtype, device=covariances.device)
     on = covariances.diagonal(dim1=1, dim2=2).mean(dim=1)
@@ -144,6 +145,6 @@ def shrunk(covariances: torch.Tensor, diagonal: float, off_diagonal: float = 0.0
 
 
 def correlations(matrices: torch.Tensor) -> torch.Tensor:
-    """(C, D, D) S_ij / √(S_ii S_jj)."""
+    """Compute (C, D, D) correlation matrices S_ij / √(S_ii S_jj)."""
     roots = matrices.diagonal(dim1=1, dim2=2).rsqrt()
     return matrices * roots[:, :, None] * roots[:, None]

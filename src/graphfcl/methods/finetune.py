@@ -1,10 +1,10 @@
-"""Fine-tuning: the simplest thing that can be done.
+"""Fine-tuning: the simplest baseline.
 
-A linear head over all classes. At a session it grows by the new classes and encoder and head take a few steps of
-cross-entropy on the supports alone, as many as validation sessions chose, possibly none. Nothing of earlier sessions is
-kept but the weights, the number of labels of each class, and the mean embedding of session 0, from which new columns
-start. Labels of known classes act through these steps and through the numbers of labels alone: where no steps were
-chosen, a session without a new class leaves the weights as they are, on every track.
+The method has a linear head over all classes. A session adds columns for the new classes, and takes a few cross-entropy
+steps of encoder and head on its supports. Validation sessions choose the number of steps, possibly zero. Between
+sessions it only keeps the weights, the number of labels of each class, and the mean embedding of session 0, from which
+new columns are initialised. Labels of known classes have an effect only through the steps and the label counts: with
+zero steps, a session without new classes does not change the weights.
 """
 
 from collections.abc import Callable
@@ -18,7 +18,7 @@ from graphfcl.nn import tensor_of
 
 
 class Finetune(GrowingHeadLearner):
-    """Fine-tuning; what it does and keeps in the module docstring."""
+    """Fine-tuning of a growing head; the module docstring describes the method."""
 
     title = "a growing linear head, fine-tuned on supports alone"
     reference = "baseline"

@@ -3,12 +3,12 @@
 Kaize Ding, Jianling Wang, Jundong Li, Kai Shu, Chenghao Liu, Huan Liu: Graph Prototypical Networks for Few-shot
 Learning on Attributed Networks. CIKM 2020.
 
-A node valuator scores each support, s̃_j = σ(log(degree_j + ε) · s_j) with s from two graph convolutions, and
-p_k = Σ_{j∈S_k} (s̃_j / Σ_{i∈S_k} s̃_i) z_j. Encoder and valuator are trained in ordinary few-shot tasks of ``task_way``
-classes of session 0. A session adds prototypes; nothing is updated.
+A node valuator scores each support, s̃_j = σ(log(degree_j + ε) · s_j), where s is computed by two graph convolutions.
+Prototypes are p_k = Σ_{j∈S_k} (s̃_j / Σ_{i∈S_k} s̃_i) z_j. Encoder and valuator are trained in few-shot tasks of
+``task_way`` classes of session 0. A session adds prototypes and changes no weights.
 
-Where this departs from the paper: the encoder starts from the pre-training that all methods share; classes with many
-labels have the plain mean of their train nodes as prototype.
+Differences from the paper: the encoder starts from the pre-training that all methods share. The prototype of a class
+with many labels is the plain mean of its train nodes.
 """
 
 from dataclasses import dataclass
@@ -27,14 +27,14 @@ from graphfcl.stream.sessions import BaseSession
 
 @dataclass(frozen=True)
 class GpnSettings(EpisodicSettings):
-    """Meta-training in ordinary few-shot tasks."""
+    """Settings of GPN."""
 
     task_way: Annotated[int, Limits(least=2)] = 5
-    """Classes of a training task."""
+    """Number of classes of a training task."""
 
 
 class Gpn(EpisodicLearner):
-    """GPN; formulas and deviations in the module docstring."""
+    """GPN; the module docstring states the formulas and the differences from the paper."""
 
     title = "prototypes of supports that a node valuator weights"
     reference = "Ding et al.: Graph Prototypical Networks for Few-shot Learning on Attributed Networks. CIKM 2020"

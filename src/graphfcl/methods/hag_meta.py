@@ -2,33 +2,31 @@
 
 Zhen Tan, Kaize Ding, Ruocheng Guo, Huan Liu: Graph Few-shot Class-incremental Learning. WSDM 2022.
 
-To understand one episode, read in this order:
+HAG-Meta is a prototypical network on a graph encoder g_θ, trained in three stages:
 
-1. this file: which episodes are drawn, what they minimise, task-level attention (TLA), and what a session does;
-2. ``MetaTraining`` in ``bases/episodic_learner.py``: draw an episode, take one step, validate now and then;
-3. ``shared/episodes.py``: what an episode is, and how pseudo-incremental ones are drawn;
-4. ``shared/prototype_network.py``: encode, attend to supports (NLA), prototypes, distances.
+1. Pre-training of g_θ on the base classes (:mod:`graphfcl.methods.shared.supervised_training`).
+2. Graph Pseudo Incremental Learning (GPIL): episodes simulate incremental sessions with the pseudo-novel classes
+   (:class:`graphfcl.methods.shared.episodes.PseudoIncrementalSampler`). Training runs three times with different
+   held-out classes for validation, and is then repeated on all pseudo-novel classes for the median of the best
+   numbers of episodes (``refit``).
+3. Incremental sessions, each with the number of fine-tuning steps that validation sessions chose, possibly none.
 
-A prototypical network on a graph encoder g_θ, trained in three stages:
+The prototype of a class with few supports is p_k = Σ_{j∈S_k} λ_j z_j with node-level attention λ (NLA, g_ψ). The
+prototype of a class with many labels is the mean of its train nodes. Predictions are
+p(y = k | q) = softmax_k(−‖z_q − p_k‖²). The loss is −(1/|Q|) Σ_q (1 + w_{y_q}) log p(y_q | q), where w comes from
+task-level attention (TLA, g_φ).
 
-1. pre-training of g_θ on the base classes (:mod:`graphfcl.methods.shared.supervised_training`);
-2. Graph Pseudo Incremental Learning: episodes that rehearse incremental sessions with the pseudo-novel classes
-   (:class:`graphfcl.methods.shared.episodes.PseudoIncrementalSampler`), validated on held-out classes, three times on
-   different ones, then repeated on all pseudo-novel classes for the middle number of episodes (``refit``);
-3. incremental sessions, each with as many fine-tuning steps as validation sessions found useful, possibly none.
+Differences from the paper and the authors' code:
 
-Prototype of a class known by few supports: p_k = Σ_{j∈S_k} λ_j z_j with node-level attention λ (NLA, g_ψ); of a class
-with many labels: the mean of its train nodes. p(y = k | q) = softmax_k(−‖z_q − p_k‖²).
-Loss: −(1/|Q|) Σ_q (1 + w_{y_q}) log p(y_q | q), with w from task-level attention (TLA, g_φ).
+- In episodes and fine-tuning steps, base prototypes are means over 20 sampled supports per class, disjoint from the
+  queries. At validation and evaluation they are means over all train nodes.
+- Fine-tuning in a strict session uses no query label. Its queries are train nodes and the supports themselves, each
+  left out of its own prototype.
+- Under the track ``isolated``, prototypes are stored and the encoder is not fine-tuned, because old nodes cannot be
+  encoded again.
 
-Where this departs from the paper or the authors' code:
-
-- in an episode and in a fine-tuning step, base prototypes are means over 20 sampled supports per class, disjoint from
-  the queries; at validation and evaluation they are complete;
-- fine-tuning in a strict session sees no query label: its queries are train nodes and the supports themselves, each
-  left out of its own prototype;
-- under the track ``isolated`` prototypes are kept as they were computed and the encoder is not fine-tuned, since
-  nothing old could be encoded again.
+To follow an episode through the code, read this module, ``MetaTraining`` in ``bases/episodic_learner.py``,
+``shared/episodes.py``, and ``shared/prototype_network.py``.
 """
 
 from collections.abc import Callable
@@ -55,26 +53,71 @@ Loss = Callable[[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor], torch.
 
 @dataclass(frozen=True)
 class HagMetaSettings(StepSettings, EpisodicSettings):
-    """All settings; the defaults are the paper's where it names them."""
+    """Settings of HAG-Meta.
+
+    The defaults are the paper's values where the paper states them. Fields of the group ``pretraining`` are set with a
+    dot on the command line, ``--set pretraining.epochs=50``.
+
+    Args:
+        encoder: Graph encoder, ``gcn`` or ``gat``.
+        hidden: Width of the encoder's first layer.
+        size: Width of an embedding.
+        last_relu: Whether the last encoder layer has a ReLU.
+        dropout: Fraction of hidden values that are dropped in training.
+        pretraining: Epochs, steps, patience, learning rate and weight decay of the encoder's pre-training.
+        learning_rate: Learning rate of Adam in meta-training.
+        weight_decay: Weight decay of Adam in meta-training and in fine-tuning.
+        episodes: Maximum number of meta-training episodes.
+        validate_every: Number of episodes between two validations.
+        patience: Number of validations in a row without a better score after which meta-training stops.
+        validation_window: Number of latest validations whose mean is the score.
+        validation_draws: Number of support draws over which a validation is averaged.
+        validation_folds: Number of parts into which the pseudo-novel classes are split; each part is held out once.
+        refit: Whether meta-training is repeated on all pseudo-novel classes, including the held-out ones.
+        queries: Number of query nodes per class in an episode.
+        fine_tuning: Candidate (steps, learning rate) pairs of a session, in addition to no step. Validation sessions
+            choose one.
+        fine_tuning_steps: Fixed number of fine-tuning steps of a session; None lets validation choose.
+        fine_tuning_rate: Learning rate of a fixed number of steps.
+        gpil: Whether to meta-train in pseudo-incremental episodes (GPIL).
+        nla: Whether to weight supports by node-level attention (NLA).
+        tla: Form of task-level attention (TLA), or None for no attention. ``printed`` follows the paper's equations;
+            ``invariant`` accepts any number of classes in any order.
+        task_weighting: ``printed`` trains the attention with the paper's loss; ``hard`` trains it to give more weight
+            to tasks with a larger loss.
+        loss: ``softmax`` cross-entropy, or the paper's ``binary`` form.
+        base_supports: Number of nodes per base class that form its prototype in an episode.
+
+    Examples:
+        >>> from graphfcl import HagMetaSettings
+        >>> settings = HagMetaSettings(tla="invariant", episodes=200)
+        >>> settings.tla, settings.episodes, settings.size
+        ('invariant', 200, 128)
+    """
 
     gpil: bool = True
-    """Meta-train in pseudo-incremental episodes."""
+    """Meta-train in pseudo-incremental episodes (GPIL)."""
     nla: bool = True
-    """Weigh supports by node-level attention."""
+    """Weight supports by node-level attention (NLA)."""
     tla: Literal["printed", "invariant"] | None = "printed"
-    """Form of task-level attention, or none."""
+    """Form of task-level attention (TLA): as printed in the paper, invariant to the order of classes, or none."""
     task_weighting: Literal["printed", "hard"] = "printed"
-    """hard teaches the attention the tasks with the larger loss."""
+    """Train task-level attention with the paper's loss, or to give more weight to tasks with a larger loss (hard)."""
     loss: Literal["softmax", "binary"] = "softmax"
-    """Cross-entropy, or the binary form as printed."""
+    """Softmax cross-entropy, or the paper's binary form."""
     base_supports: Count = 20
-    """Nodes of a base class that make its mean in an episode."""
+    """Number of nodes per base class that form its prototype in an episode."""
 
 
 class HagMetaNetwork(PrototypeNetwork):
-    """Encoder g_θ, node-level attention g_ψ and task-level attention g_φ; either attention may be None.
+    """The network of HAG-Meta.
 
-    loss: one of ``LOSSES``. hard: attention is taught the harder tasks.
+    Args:
+        encoder: Graph encoder g_θ.
+        nla: Node-level attention g_ψ, or None.
+        tla: Task-level attention g_φ, or None.
+        loss: One of ``LOSSES``.
+        hard: Whether the attention is trained to give more weight to tasks with a larger loss.
     """
 
     def __init__(
@@ -86,7 +129,7 @@ class HagMetaNetwork(PrototypeNetwork):
     def loss(
         self, distances: torch.Tensor, prototypes: torch.Tensor, shares: torch.Tensor, episode: DeviceEpisode
     ) -> torch.Tensor:
-        """The loss of the queries, each class weighed by the attention to its task."""
+        """Compute the loss of the queries, with classes weighted by the attention to their task."""
         labels, task_of_class = episode.query_classes, episode.task_of_class
         if self.tla is None:
             return self.weighted_loss(distances, labels, prototypes.new_zeros(len(prototypes)), shares)
@@ -99,10 +142,11 @@ class HagMetaNetwork(PrototypeNetwork):
 
 
 class PrintedTaskAttention(nn.Module):
-    """g_φ as printed: an MLP over the class axis brings the base task from |C_base| classes to N, then one shared layer
-    N → 1 turns the h × N prototypes of every task into u ∈ R^h; w^{i,j} = softmax_j(u^i · u^j).
+    """Task-level attention g_φ as printed in the paper.
 
-    Its sizes depend on |C_base| and N, and it is not invariant to the order of the classes.
+    An MLP over the class axis reduces the base task from |C_base| classes to N. A shared layer N → 1 maps the h × N
+    prototypes of each task to u ∈ R^h, and w^{i,j} = softmax_j(u^i · u^j). The sizes depend on |C_base| and N, and the
+    result depends on the order of the classes.
     """
 
     def __init__(self, base: int, way: int, size: int, generator: torch.Generator) -> None:  # noqa: ARG002
@@ -114,10 +158,13 @@ class PrintedTaskAttention(nn.Module):
         self.shared = Linear(way, 1, generator)
 
     def forward(self, prototypes: torch.Tensor, tasks: torch.Tensor, base: int, current: int) -> torch.Tensor:
-        """(tasks + 1,) weights of the base task and of the others.
+        """Compute the (tasks + 1,) weights of the base task and of the later tasks.
 
-        prototypes: (classes, h), the ``base`` classes first. tasks: (tasks, N) classes of each later task, -1 where it
-        has fewer than N: its mean prototype stands there. current: position of the current task, 0 being the base.
+        Args:
+            prototypes: (classes, h) prototypes, base classes first.
+            tasks: (tasks, N) classes of each later task, padded with −1. The mean prototype of the task is used there.
+            base: Number of base classes.
+            current: Position of the current task; 0 is the base task.
         """
         projected = prototypes[:base].T
         for layer in self.base_layers[:-1]:
@@ -132,8 +179,10 @@ class PrintedTaskAttention(nn.Module):
 
 
 class InvariantTaskAttention(nn.Module):
-    """g_φ with the two properties that the text claims: an MLP for each class prototype, then the mean over a task's
-    classes is u; any number of classes, in any order. w^{i,j} = softmax_j(u^i · u^j).
+    """Task-level attention g_φ with the invariances that the paper's text claims.
+
+    u is the mean over a task's classes of an MLP of their prototypes, so tasks may have any number of classes in any
+    order. w^{i,j} = softmax_j(u^i · u^j).
     """
 
     def __init__(self, base: int, way: int, size: int, generator: torch.Generator) -> None:  # noqa: ARG002
@@ -141,7 +190,7 @@ class InvariantTaskAttention(nn.Module):
         self.layers = nn.ModuleList([Linear(size, size, generator) for _ in range(3)])
 
     def forward(self, prototypes: torch.Tensor, tasks: torch.Tensor, base: int, current: int) -> torch.Tensor:
-        """As in :class:`PrintedTaskAttention`; ``tasks`` may have any width."""
+        """Compute weights as :class:`PrintedTaskAttention` does; ``tasks`` may have any width."""
         values = prototypes
         for layer in self.layers[:-1]:
             values = torch.relu(layer(values))
@@ -159,7 +208,7 @@ TASK_ATTENTIONS: dict[str, type[PrintedTaskAttention] | type[InvariantTaskAttent
 
 
 def class_weights(task_weights: torch.Tensor, task_of_class: torch.Tensor) -> torch.Tensor:
-    """(classes,) W_C: class k of task j gets w^{i,j}/|C^j|."""
+    """Compute the (classes,) weights W_C: class k of task j gets w^{i,j}/|C^j|."""
     sizes = torch.zeros_like(task_weights).index_add(
         0, task_of_class, torch.ones(task_of_class.shape, dtype=task_weights.dtype, device=task_weights.device)
     )
@@ -169,7 +218,7 @@ def class_weights(task_weights: torch.Tensor, task_of_class: torch.Tensor) -> to
 def weighted_binary_cross_entropy(
     distances: torch.Tensor, labels: torch.Tensor, weights: torch.Tensor, shares: torch.Tensor
 ) -> torch.Tensor:
-    """The form as printed: −Σ_q share_q Σ_k (1 + w_k) [y_k log p_k + (1 − y_k) log(1 − p_k)]."""
+    """Binary loss as printed: −Σ_q share_q Σ_k (1 + w_k) [y_k log p_k + (1 − y_k) log(1 − p_k)]."""
     log_likelihood = torch.log_softmax(-distances, dim=1)
     tiny = torch.finfo(distances.dtype).tiny ** 0.5
     log_opposite = torch.log((-torch.expm1(log_likelihood)).clamp(min=tiny))
@@ -181,16 +230,16 @@ def weighted_binary_cross_entropy(
 def hard_task_loss(
     distances: torch.Tensor, labels: torch.Tensor, task_weights: torch.Tensor, task_of_class: torch.Tensor
 ) -> torch.Tensor:
-    """Teaches the attention which tasks are hard: cross-entropy from softmax_j(mean loss of task j) to w.
+    """Train the attention on hard tasks: the cross-entropy from softmax_j(mean loss of task j) to w.
 
-    Minimising the printed loss moves attention to the *easiest* task. Here the weights scale the loss as constants, and
-    this term alone trains them.
+    Minimising the printed loss moves attention to the *easiest* task. With this term, the weights scale the loss as
+    constants, and only this term trains them.
     """
     losses = -torch.log_softmax(-distances.detach(), dim=1).gather(1, labels[:, None]).squeeze(1)
     task = task_of_class[labels]
     total = torch.zeros_like(task_weights).index_add(0, task, losses)
     count = torch.zeros_like(task_weights).index_add(0, task, torch.ones_like(losses))
-    mean = torch.where(count > 0, total / count.clamp(min=1), -torch.inf)  # a task without queries teaches nothing
+    mean = torch.where(count > 0, total / count.clamp(min=1), -torch.inf)  # tasks without queries get no weight
     target = torch.softmax(mean, dim=0)
     return -(target * torch.log(task_weights.clamp(min=1e-12))).sum()
 
@@ -199,15 +248,33 @@ LOSSES: dict[str, Loss] = {"softmax": weighted_cross_entropy, "binary": weighted
 
 
 class HagMeta(EpisodicLearner):
-    """HAG-Meta; equations and deviations in the module docstring.
+    """HAG-Meta, a prototypical network that is meta-trained in pseudo-incremental episodes.
 
-    tasks: columns of every task after the base task, oldest first.
+    Tan, Ding, Guo, Liu: Graph Few-shot Class-incremental Learning. WSDM 2022. The docstring of this module states the
+    equations and the differences from the paper.
+
+    Args:
+        settings: An instance of :class:`HagMetaSettings`; by default the default settings.
+        seed: Seed of all random numbers.
+        device: PyTorch device for tensors.
+
+    Attributes:
+        tasks: Class columns of each task after the base task, oldest first.
+
+    Examples:
+        >>> from graphfcl import HagMeta, HagMetaSettings, evaluate, load_dataset, make_stream
+        >>> graph, protocol = load_dataset("synthetic:nodes=200,edges=800,classes=6,features=30")
+        >>> settings = HagMetaSettings(hidden=16, size=8, episodes=2, validation_draws=1, fine_tuning_steps=0)
+        >>> learner = HagMeta(settings, seed=0)
+        >>> evaluation = evaluate(learner, make_stream(graph, protocol, seed=0))
+        >>> len(learner.classes_), len(evaluation.metrics.sessions)
+        (6, 3)
     """
 
     title = "pseudo-incremental meta-training with node-level and task-level attention"
     reference = "Tan, Ding, Guo, Liu: Graph Few-shot Class-incremental Learning. WSDM 2022"
     settings_type = HagMetaSettings
-    # Sessions of a model in production have any number of classes, which the printed attention cannot take.
+    # Sessions in production have any number of classes, which the printed attention does not support.
     production_settings: ClassVar[dict[str, Any]] = {"tla": "invariant"}
     trains_on_query_labels = True
     records_steps = True
@@ -245,10 +312,10 @@ class HagMeta(EpisodicLearner):
     def _chooses(self, base: BaseSession) -> bool:
         return base.protocol != "paper" and super()._chooses(base)
 
-    def _settle_choices(self, base: BaseSession) -> None:
-        super()._settle_choices(base)
+    def _make_choices(self, base: BaseSession) -> None:
+        super()._make_choices(base)
         if base.protocol == "paper" and self.track != "isolated":
-            self.fine_tuning.take(1, self.settings.learning_rate)
+            self.fine_tuning.set_choice(1, self.settings.learning_rate)
 
     # Incremental sessions
 
@@ -266,7 +333,7 @@ class HagMeta(EpisodicLearner):
             self._fine_tune(inputs, self._known_classes(self.tasks), *self.fine_tuning.choice)
 
     def _fine_tune(self, inputs: GraphInputs, classes: KnownClasses, *choice: Any) -> None:
-        """The same loss as in an episode, averaged by class."""
+        """Take steps on the loss of an episode with equal class weights."""
         steps, rate = choice
 
         def loss() -> torch.Tensor:

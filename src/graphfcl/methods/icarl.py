@@ -3,15 +3,15 @@
 Sylvestre-Alvise Rebuffi, Alexander Kolesnikov, Georg Sperl, Christoph Lampert: iCaRL: Incremental Classifier and
 Representation Learning. CVPR 2017.
 
-- Outputs are sigmoids. Session 0 minimises binary cross-entropy against the one-hot label, summed over classes.
+- Outputs are sigmoids. Session 0 minimises the binary cross-entropy against one-hot labels, summed over classes.
 - A session trains on its supports and on all exemplars. The targets of old classes are the outputs before the session
-  (distillation), those of new classes are one-hot.
-- Exemplars are chosen by herding on embeddings of unit length. M of them are kept in all, M/classes of each (at
-  least one); when classes come, the last ones chosen go.
-- A node gets the class whose exemplars have the nearest mean, on embeddings of unit length.
+  (distillation), and the targets of new classes are one-hot.
+- Exemplars are selected by herding on embeddings of unit length. There are M in total, M/classes per class, and at
+  least one. When classes are added, the exemplars that were selected last are dropped.
+- A node gets the class with the nearest mean of exemplars, on embeddings of unit length.
 
-Where this departs from the paper: the head only trains the encoder, as there, but a new class's column starts at the
-mean of its supports; under the track ``isolated`` the means are kept as they were computed.
+Differences from the paper: as in the paper, the head only serves to train the encoder, but the column of a new class is
+initialised with the mean of its supports. Under the track ``isolated``, class means are stored.
 """
 
 from collections.abc import Callable
@@ -35,24 +35,24 @@ from graphfcl.nn import GraphInputs
 
 @dataclass(frozen=True)
 class ICarlSettings(HeadSettings):
-    """A head that grows, with exemplars."""
+    """Settings of iCaRL."""
 
     hidden: int = 64
     """Width of the encoder's first layer."""
     size: int = 64
     """Width of an embedding."""
     exemplars: Count = 2000
-    """Nodes kept in all (M)."""
+    """Total number of exemplars (M)."""
 
 
 def one_hot_losses(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-    """(n,) binary cross-entropy against the one-hot labels, summed over classes."""
+    """Compute (n,) binary cross-entropies against one-hot labels, summed over classes."""
     targets = torch.zeros_like(logits).scatter(1, labels[:, None], 1.0)
     return nn.functional.binary_cross_entropy_with_logits(logits, targets, reduction="none").sum(dim=1)
 
 
 def distillation_targets(before: torch.Tensor, labels: torch.Tensor, count: int) -> torch.Tensor:
-    """(n, count): sigmoids of the old logits for the old classes, one-hot for the new ones."""
+    """Compute (n, count) targets: sigmoids of the old logits for old classes, one-hot labels for new ones."""
     old = before.shape[1]
     targets = torch.zeros(len(before), count, dtype=before.dtype, device=before.device)
     targets.scatter_(1, labels[:, None], 1.0)
@@ -61,7 +61,7 @@ def distillation_targets(before: torch.Tensor, labels: torch.Tensor, count: int)
 
 
 class ICarl(GrowingHeadLearner):
-    """iCaRL; formulas and deviations in the module docstring."""
+    """iCaRL; the module docstring states the method and the differences from the paper."""
 
     name = "icarl"
     title = "herded exemplars, distillation, nearest mean of exemplars"
@@ -73,7 +73,7 @@ class ICarl(GrowingHeadLearner):
 
     def __init__(self, settings: Any = None, *, seed: int = 0, device: str | torch.device = "cpu") -> None:
         super().__init__(settings, seed=seed, device=device)
-        self.means: torch.Tensor | None = None  # (classes, h) of the exemplars, under ``isolated``
+        self.means: torch.Tensor | None = None  # (classes, h) stored under ``isolated``
 
     def parts(self) -> tuple[Part, ...]:
         return (*super().parts(), OwnAttributes(self, "means", stored_as="embeddings"))
@@ -101,13 +101,13 @@ class ICarl(GrowingHeadLearner):
             self._keep_means(inputs, np.unique(labels))
 
     def _exemplar_means(self, inputs: GraphInputs) -> torch.Tensor:
-        """(classes, h) of unit length."""
+        """Compute the (classes, h) means of exemplars at unit length."""
         labels, count = torch.from_numpy(self.memory.labels).to(self.device), len(self.classes_)
         points = unit(self._embeddings_of(inputs, self.memory.nodes))
         return unit(class_means(points, labels, count))
 
     def _keep_means(self, inputs: GraphInputs, columns: np.ndarray) -> None:
-        """The means of the classes of this session, computed while their edges are there; others stay."""
+        """Store the means of this session's classes while their edges are visible; other means stay."""
         fresh = self._exemplar_means(inputs)
         if self.means is None:
             self.means = fresh

@@ -1,25 +1,25 @@
-"""Joint training: the upper reference, which is allowed what no other method is.
+"""Joint training: an upper bound that uses more labels than other methods receive.
 
-At every session it is trained again on *all* training data of *all* classes seen: the train nodes of session 0, the
-supports of novel classes, and the labels of their pool, which no other method receives. Its results are marked "uses
-pool labels". Every class counts the same.
+At each session, its models are trained again on *all* training data of *all* classes seen: the train nodes of session
+0, the supports of novel classes, and the labels of their pool. Only ANCHOR with pool labels receives the pool too.
+Results are marked "uses pool labels". All classes have the same weight.
 
-Its probabilities are a weighted mean of those of three kinds of models, so that none of them has to be chosen::
+Its probability is a weighted mean over three kinds of models, so no model has to be selected::
 
     P = 0.6 P_anchor + 0.2 softmax(T W h) + 0.1 softmax(U h) + 0.1 softmax(V g)
     h(v) = [ n(XB)_v , 2 n(Â…ÂXB)_v ],   g(v) = [ n(XB)_v , n(Â…ÂXB)_v , n(Z)_v ]
 
-- P_anchor: ANCHOR with the pool among its supports (``anchor_pool.py``);
-- W: class-balanced ridge regression in closed form, T: ANCHOR's temperature;
-- U, V: linear softmax heads. Z: the output of a GCN of the size of ANCHOR's encoder, trained from scratch.
+- P_anchor: ANCHOR with the pool among its supports (``anchor_pool.py``).
+- W: class-balanced ridge regression in closed form. T: ANCHOR's temperature.
+- U, V: linear softmax heads. Z: the output of a GCN with the size of ANCHOR's encoder, trained from scratch.
 
-B, the number of hops, and the centres of n(·), which subtracts a mean and gives unit length, are those of session 0;
-the centre of Z is that of the graph on which it was trained. Epochs and steps are constants, fixed on development
-graphs.
+n(·) centres rows and scales them to unit length. B, the number of hops, and the centres of the first two blocks come
+from session 0; the centre of Z comes from the graph on which the GCN was trained. Epochs and steps are constants that
+were selected on development graphs.
 
-One model chosen by its accuracy on session 0, and trained for as many epochs as were best there, would be no upper
-reference. There all classes have many labels, and models within a point of each other are many points apart on new
-classes; with other draws of dropout, as a GPU makes them from the same seed, the same model ends points apart too.
+A single model, selected and stopped by its accuracy on session 0, would not be an upper bound. All classes of session 0
+have many labels, and models that differ by less than a point there differ by many points on new classes. Even the same
+model differs by points with other random numbers of dropout, for example on a GPU.
 """
 
 from dataclasses import dataclass
@@ -44,28 +44,32 @@ from graphfcl.methods.shared.untrained_features import unit_rows
 from graphfcl.nn import Encoder, GraphInputs, Linear, tensor_of
 from graphfcl.stream.sessions import BaseSession, Session
 
-HOP_WEIGHT = 2.0  # of the features around in h
-CHUNK = 16_384  # rows that are turned from 16 into 32 bits at a time
-SHARES = (0.6, 0.2, 0.1, 0.1)  # of ANCHOR, the ridge, the head on h and that on g in the mean
+HOP_WEIGHT = 2.0  # weight of the propagated features in h
+CHUNK = 16_384  # rows that are converted from 16 to 32 bits at a time
+SHARES = (0.6, 0.2, 0.1, 0.1)  # weights of ANCHOR, ridge regression, the head on h, and the head on g
 
 
 @dataclass(frozen=True)
 class JointSettings(AnchorSettings):
-    """Those of ANCHOR. Each session trains a GCN again for all of ``pretraining.epochs``."""
+    """Settings of ANCHOR and of the further models. Each session trains a GCN for ``pretraining.epochs`` epochs."""
 
     joint_steps: Count = 100
-    """Steps of the softmax heads on all labels."""
+    """Number of training steps of the softmax heads."""
     joint_rate: Positive = 0.05
-    """Adam's rate in its training."""
+    """Learning rate of Adam in the training of the softmax heads."""
     penalty: Positive = 1.0
-    """Of the ridge on all labels, in units of the mean eigenvalue of its Gram matrix."""
+    """Penalty of the ridge regression on all labels, relative to the mean eigenvalue of its Gram matrix."""
 
 
 class Retrained(Part):
-    """What is trained again at every session. Its tensors are replaced, never written to.
+    """The models that are trained again at each session. Tensors are replaced, and never written in place.
 
-    encoder: weights of the GCN. centre: (h,) mean of its output where it was trained. head: (C, D) V in 16 bits.
-    plain_head: (C, 2k) U in 16 bits. ridge: (2k, C) W.
+    Attributes:
+        encoder: Weights of the GCN.
+        centre: (h,) mean of the GCN's output on the graph on which it was trained.
+        head: (C, D) V in 16 bits.
+        plain_head: (C, 2k) U in 16 bits.
+        ridge: (2k, C) W.
     """
 
     name = "retrained"
@@ -80,7 +84,7 @@ class Retrained(Part):
 
 
 class Joint(Anchor):
-    """Joint training; formulas in the module docstring. memory: all labelled nodes."""
+    """Joint training; the module docstring states the formulas. ``memory`` stores all labelled nodes."""
 
     name = "joint"
     title = "models trained again at each session on all labels of all classes (uses pool labels)"
@@ -109,7 +113,7 @@ class Joint(Anchor):
         self._retrain((session.supports, session.support_labels), inputs, f"session {session.number}")
 
     def _retrain(self, labelled: Labelled, inputs: NodeTables, stage: str) -> None:
-        """Train on all labels, these included, on the graph of a session."""
+        """Add labels, and train on all labels on the graph of a session."""
         tables, now = self._tables_with_memory(labelled, inputs), self.retrained
         encoder = self._train_gcn(tables, stage)
         with torch.no_grad():
@@ -123,13 +127,17 @@ class Joint(Anchor):
         now.encoder, now.centre = copy_weights(encoder), centre
 
     def _tables_with_memory(self, labelled: Labelled, inputs: NodeTables) -> NodeTables:
-        """Remember more labels; tables of a graph that has all labelled nodes."""
+        """Add labels to the memory, and return tables of a graph that contains all labelled nodes."""
         visible, isolated = inputs.visible.loaded(), self.track == "isolated"
         self.memory.add(*labelled, visible, keep_features=isolated)
-        return self._make_inputs(self.memory.beside(GraphInputs(visible, self.device)).visible) if isolated else inputs
+        return (
+            self._make_inputs(self.memory.graph_with_nodes(GraphInputs(visible, self.device)).visible)
+            if isolated
+            else inputs
+        )
 
     def _train_gcn(self, tables: NodeTables, stage: str) -> Encoder:
-        """From scratch, and the same whatever was trained before."""
+        """Train the GCN from scratch; the result does not depend on earlier training."""
         start = torch.Generator().manual_seed(self.seed)
         encoder = self._make_encoder(start, self.settings.hidden)
         head = Linear(self.settings.size, len(self.classes_), start).to(self.device)
@@ -148,7 +156,7 @@ class Joint(Anchor):
         return sums.solve(self.settings.penalty, torch.ones_like(sums.gram[0])).float()
 
     def _joint_blocks(self, tables: NodeTables, nodes: np.ndarray, output: torch.Tensor) -> torch.Tensor:
-        """(m, D) g of some nodes in 16 bits, from (n, h) the centred output of the GCN."""
+        """Compute (m, D) g of some nodes in 16 bits from the (n, h) centred output of the GCN."""
         rows, frame, own = tables.visible.rows(nodes), self.knowledge.frame, tables.own(self._basis())
         around = tables.hops(own, (self.knowledge.neighbourhood.hops,))[0]
         parts = [
@@ -159,10 +167,10 @@ class Joint(Anchor):
         return torch.cat(parts, dim=1)
 
     def _score_all(self, inputs: NodeTables) -> torch.Tensor:
-        """(n, C) log P, plus what ANCHOR adds to all classes of a node."""
+        """Compute (n, C) log P, plus the term that ANCHOR adds to all classes of a node."""
         scores = torch.from_numpy(super()._score_all(inputs)).to(self.device)
         now = self.retrained
-        if not now.encoder:  # a checkpoint within session 0
+        if not now.encoder:  # loaded from a checkpoint within session 0
             return scores
         encoder = self._make_encoder(torch.Generator(), self.settings.hidden)
         encoder.load_state_dict(now.encoder)
@@ -179,7 +187,7 @@ class Joint(Anchor):
     def _make_inputs(self, visible: VisibleNodes, *, sparing: bool = False) -> NodeTables:
         return super()._make_inputs(visible.loaded(), sparing=sparing)
 
-    # ANCHOR can take labels back and say why, because it knows classes by sums; what is trained cannot.
+    # ANCHOR removes labels and explains predictions by class sums. Trained models cannot, so defaults are restored.
     forgets_exactly = Learner.forgets_exactly
     restate = Learner.restate
     scores_without = Learner.scores_without
@@ -188,13 +196,13 @@ class Joint(Anchor):
 
 
 def _weighted(blocks: torch.Tensor, size: int) -> torch.Tensor:
-    """(m, 2k) h from (m, 2k + size) g."""
+    """Compute (m, 2k) h from (m, 2k + size) g."""
     own, around = blocks[:, : blocks.shape[1] - size].chunk(2, dim=1)
     return torch.cat([own, HOP_WEIGHT * around], dim=1)
 
 
 def _output(encoder: Encoder, tables: NodeTables) -> torch.Tensor:
-    """(n, h) of all nodes."""
+    """Compute the (n, h) output for all nodes."""
     return encoder(encoder.rows(_whole(tables), None))
 
 

@@ -1,8 +1,8 @@
-"""The contract between a method and everything that runs it.
+"""The contract between a method and the code that runs it.
 
-A learner of your own derives from :class:`Learner` and implements :meth:`~Learner.fit`, :meth:`~Learner.learn` and
+Your own learner derives from :class:`Learner` and implements :meth:`~Learner.fit`, :meth:`~Learner.learn` and
 :meth:`~Learner.scores`; everything else has a default. ``docs/your-method.md`` shows one in 40 lines, and
-``graphfcl check my_module:MyLearner`` checks every rule written here.
+``graphfcl check my_module:MyLearner`` checks every rule stated here.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from graphfcl.errors import InputError
 from graphfcl.methods.settings import NoSettings, settings_as_json
 from graphfcl.runtime.registry import Described
 
-if TYPE_CHECKING:  # a command that asks no learner need not wait for torch
+if TYPE_CHECKING:  # commands that use no learner must not wait for the import of torch
     import torch
 
     from graphfcl.graph.interfaces import VisibleNodes
@@ -30,54 +30,126 @@ if TYPE_CHECKING:  # a command that asks no learner need not wait for torch
 
 Tensors = dict[str, "torch.Tensor"]
 Labelled = tuple[np.ndarray, np.ndarray]  # node numbers and columns
-TABLE_NAME = re.compile(r"[a-z0-9-]+-[0-9a-f]{16}")  # of a table's folder, and of nothing outside the work folder
+TABLE_NAME = re.compile(r"[a-z0-9-]+-[0-9a-f]{16}")  # folder name of a table; it cannot point outside the work folder
 
 
 def no_labels() -> Labelled:
-    """No labelled node."""
+    """Return an empty set of labelled nodes."""
     return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
 
 
 def join_labelled(*labelled: Labelled) -> Labelled:
-    """All of these labelled nodes, one after the other."""
+    """Concatenate sets of labelled nodes."""
     nodes, columns = (np.concatenate(parts) for parts in zip(*labelled, strict=True))
     return nodes, columns
 
 
 def select_labelled(labelled: Labelled, which: np.ndarray) -> Labelled:
-    """Some of these labelled nodes: a mask, or their places."""
+    """Select labelled nodes by a boolean mask or by positions."""
     return labelled[0][which], labelled[1][which]
 
 
 @dataclass(frozen=True, eq=False)
 class LearnerState:
-    """Everything a learner knows: plain tensors, and values that JSON can hold."""
+    """A snapshot of everything a learner has learned.
+
+    Args:
+        tensors: Tensors by name.
+        values: Values that JSON can represent, among them the method, its settings and the seed.
+
+    Examples:
+        >>> from graphfcl import find_method, load_dataset, make_stream
+        >>> graph, protocol = load_dataset("synthetic:nodes=200,edges=800,classes=6,features=30")
+        >>> stream = make_stream(graph, protocol, seed=0)
+        >>> learner = find_method("sgc-ridge").make()
+        >>> learner.fit(stream.base)
+        >>> state = learner.state()
+        >>> state.values["method"], state.tensors["classes.sums"].shape[0]
+        ('sgc-ridge', 4)
+        >>> find_method("sgc-ridge").make().load_state(state)  # continues where the first learner stands
+    """
 
     tensors: Tensors = field(default_factory=dict)
     values: dict[str, Any] = field(default_factory=dict)
 
 
 class Progress:
-    """Receives the progress of a learner. This base class ignores it; a run displays it and saves checkpoints."""
+    """A receiver of progress reports from a learner.
+
+    This base class ignores all reports. Override :meth:`step` to display them, and :meth:`checkpoint` to save the
+    state of a long fit.
+
+    Examples:
+        >>> from graphfcl import Progress, evaluate, load_dataset, make_stream
+        >>> class Log(Progress):
+        ...     def step(self, stage, step, total, *, loss=None, score=None):
+        ...         print(stage, step, "of", total)
+        >>> graph, protocol = load_dataset("synthetic:nodes=200,edges=800,classes=6,features=30")
+        >>> _ = evaluate("sgc-ridge", make_stream(graph, protocol, seed=0), progress=Log())
+        choosing 1 of 3
+        choosing 2 of 3
+        choosing 3 of 3
+        sessions 0 of 2
+        sessions 1 of 2
+        sessions 2 of 2
+    """
 
     def step(self, stage: str, step: int, total: int, *, loss: float | None = None, score: float | None = None) -> None:
-        """Report that ``step`` of at most ``total`` steps of a stage are done; ``score`` is a validation accuracy.
+        """Report that some steps of a stage are done.
 
-        A stage that ends early, because validation no longer improves, passes ``total=step`` in its last call.
+        A stage that stops early because validation no longer improves passes ``total=step`` in its last call.
+
+        Args:
+            stage: Name of the stage, for example ``pre-training``.
+            step: Number of steps done.
+            total: Largest number of steps that the stage may take.
+            loss: Training loss of the last step, if there is one.
+            score: Validation accuracy between 0 and 1, if there is one.
         """
 
     def checkpoint(self, learner: Learner) -> None:
-        """Report that the learner's state is complete: once it is saved and loaded, ``fit`` continues from here."""
+        """Report that the state of the learner is complete.
+
+        If this state is saved and later loaded into a new learner, ``fit`` continues from this point.
+
+        Args:
+            learner: The learner that is being fitted.
+        """
 
 
 SILENT = Progress()
 
 
 class EncoderStore:
-    """A store of pre-trained encoders. This base class stores nothing."""
+    """A store of pre-trained encoders that several runs share.
+
+    This base class stores nothing. Override :meth:`get` to keep encoders in a place of your own.
+
+    Examples:
+        >>> from graphfcl import EncoderStore
+        >>> class MemoryStore(EncoderStore):
+        ...     def __init__(self):
+        ...         self.encoders = {}
+        ...     def get(self, key, compute):
+        ...         name = str(sorted(key.items()))
+        ...         if name not in self.encoders:
+        ...             self.encoders[name] = compute()
+        ...         return self.encoders[name]
+        >>> store = MemoryStore()
+        >>> store.get({"seed": 0}, lambda: {"weight": 1}), store.get({"seed": 0}, lambda: {"weight": 2})
+        ({'weight': 1}, {'weight': 1})
+    """
 
     def get(self, key: dict[str, Any], compute: Callable[[], Tensors]) -> Tensors:  # noqa: ARG002
-        """Return the tensors of ``key``; compute them if they are not stored."""
+        """Return the stored tensors of an encoder, or compute them.
+
+        Args:
+            key: Everything that the encoder depends on besides the graph.
+            compute: Trains the encoder and returns its tensors.
+
+        Returns:
+            The tensors of the encoder by name.
+        """
         return compute()
 
 
@@ -86,16 +158,32 @@ NO_STORE = EncoderStore()
 
 @dataclass(frozen=True)
 class Explanation:
-    """Why a node got its class. All in units of the difference between the scores of the first and the second class,
-    except probabilities.
+    """Why a node got its class.
 
-    classes: (column, probability) of the likeliest classes. before_smoothing: the probabilities of all columns by the
-        node's own vector, without what neighbours look like.
-    blocks: what each block adds. features: (column of the feature, what it adds) of the node's own features; none if
-        columns were folded together. around: (node number, what it adds).
-    neighbours: (node number, share in the smoothing or propagation, its own probability of the first class, what the
-        link to it adds where links are listened to), direct neighbours. None in place of the probability: that of the
-        model's answer for the neighbour.
+    Contributions are additive parts of the score difference between the most likely class and the second one: a
+    positive contribution speaks for the most likely class. A column is the position of a class in ``classes_``.
+
+    Args:
+        classes: (column, probability) of the most likely classes, best first.
+        before_smoothing: Probability of each class from the node's own vector, before its neighbours' predictions
+            are used.
+        blocks: Contribution of each part of the node's vector, by name.
+        features: (feature column, contribution) of the node's own features. Empty if feature columns were hashed.
+        around: (node number, contribution) of the nodes whose features are propagated to this node.
+        neighbours: (node number, weight, probability, link contribution) of direct neighbours. The weight is the
+            neighbour's share in smoothing or propagation. The probability is that of the most likely class from the
+            neighbour's own vector; if it is None, use the model's prediction for the neighbour. The link contribution
+            is 0 for methods that do not model links.
+
+    Examples:
+        >>> from graphfcl import find_method, load_dataset, make_stream
+        >>> graph, protocol = load_dataset("synthetic:nodes=200,edges=800,classes=6,features=30")
+        >>> base = make_stream(graph, protocol, seed=0).base
+        >>> learner = find_method("sgc-ridge").make()
+        >>> learner.fit(base)
+        >>> explanation = learner.explain(base.visible_graph, int(base.train[0]), top=2)
+        >>> len(explanation.classes), sorted(explanation.blocks)
+        (2, ['features around', 'own features'])
     """
 
     classes: tuple[tuple[int, float], ...]
@@ -107,21 +195,22 @@ class Explanation:
 
 
 class LastTables:
-    """Removes the tables of scores when those of the next ones are complete, so that a run keeps one session on disk.
+    """The score tables on disk that a learner wrote last.
 
-    Only what this learner was asked for is removed. A copy of the learner begins with none; a run that goes on after
-    it was stopped says which there were (:meth:`recall`).
+    They are removed once the tables of the next session are complete, so that a run keeps one session on disk. Tables
+    that another learner wrote are not touched. A copy of a learner starts with an empty list, and a resumed run
+    restores the list with :meth:`recall`.
     """
 
     def __init__(self) -> None:
         self.names: tuple[str, ...] = ()
 
     def recall(self, names: Iterable[str]) -> None:
-        """What ``names`` was in the process that a run goes on from; what is no name of a table is passed over."""
+        """Restore the names from the process that is resumed. Anything that is not a table name is ignored."""
         self.names = tuple(name for name in names if TABLE_NAME.fullmatch(name))
 
     def replace_by(self, folders: Sequence[Path]) -> None:
-        """Remove the last tables that are not among these, which are complete. All lie in one work folder."""
+        """Record these complete tables, and remove the previous ones. All must lie in one work folder."""
         kept = tuple(folder.name for folder in folders)
         for name in set(self.names) - set(kept) if folders else ():
             shutil.rmtree(folders[0].parent / name, ignore_errors=True)
@@ -131,50 +220,76 @@ class LastTables:
 class Learner(Described, ABC):
     """A classifier that learns classes session by session.
 
-    Scores are a function of the learner's state and of the graph visible now: a node's scores do not depend on which
-    other nodes are asked about, and asking changes nothing. Classes are append-only: a class keeps its column. Sessions
-    and visible graphs are read-only. ``visible.loaded()`` is the visible graph in memory, with ``adjacency``,
-    ``normalised`` and ``features``; of a graph in memory it is ``visible`` itself.
+    A class is identified by its column, its position in ``classes_``. New classes are appended, and a class never
+    changes its column. Scores depend only on the learner's state and on the graph that is visible now: a node's scores
+    do not depend on which other nodes are scored, and scoring does not change the state. Sessions and visible graphs
+    are read-only. ``visible.loaded()`` returns the visible graph in memory, with ``adjacency``, ``normalised`` and
+    ``features``.
 
-    What a learner has learned are attributes whose names end in ``_``: arrays, tensors, generators of numpy, and
-    values that JSON can hold. :meth:`state` saves them, unless a learner says it in another way.
+    Attributes whose names end in ``_`` hold what the learner has learned: arrays, tensors, numpy generators, and values
+    that JSON can represent. By default :meth:`state` saves exactly these.
+
+    Args:
+        settings: An instance of ``settings_type``; by default the default settings.
+        seed: Seed of all random numbers.
+        device: PyTorch device for tensors.
+
+    Examples:
+        A classifier that predicts the most frequent class:
+
+        >>> import numpy as np
+        >>> from graphfcl import Learner, evaluate, load_dataset, make_stream
+        >>> class MostFrequent(Learner):
+        ...     def fit(self, base, progress=None, encoders=None):
+        ...         self.classes_ = base.classes
+        ...         self.counts_ = np.bincount(base.train_labels, minlength=len(base.classes)).astype(float)
+        ...     def learn(self, session):
+        ...         self.classes_ += session.new_classes
+        ...         self.counts_ = np.pad(self.counts_, (0, len(session.new_classes)))
+        ...         np.add.at(self.counts_, session.support_labels, 1)
+        ...     def scores(self, visible, nodes):
+        ...         return np.tile(self.counts_, (len(nodes), 1))
+        >>> graph, protocol = load_dataset("synthetic:nodes=200,edges=800,classes=6,features=30")
+        >>> evaluation = evaluate(MostFrequent(), make_stream(graph, protocol, seed=0))
+        >>> [round(session.values["balanced_accuracy"], 2) for session in evaluation.metrics.sessions]
+        [0.25, 0.2, 0.17]
     """
 
     name: ClassVar[str] = "learner"
-    """Name on the command line and in tables, by default derived from the class: NearestMean is nearest-mean."""
+    """Name on the command line and in tables. By default it is derived from the class: NearestMean is nearest-mean."""
     title: ClassVar[str] = ""
-    """One line for ``graphfcl methods``; by default the first line of the docstring."""
+    """One line for ``graphfcl methods``. By default it is the first line of the docstring."""
     reference: ClassVar[str] = ""
-    """The paper it comes from."""
+    """Paper that describes the method."""
     settings_type: ClassVar[type[Any]] = NoSettings
-    """A frozen dataclass whose fields all have defaults; ``--set key=value`` sets them."""
+    """A frozen dataclass whose fields all have defaults. ``--set key=value`` sets them."""
     production_settings: ClassVar[dict[str, Any]] = {}
-    """Settings of a model in production that differ from the defaults."""
+    """Settings with other defaults for a model in production."""
     lasting_tensors: ClassVar[tuple[str, ...]] = ()
-    """Prefixes of tensors that sessions do not change: versions of a model share them in one file."""
+    """Name prefixes of tensors that sessions do not change. All versions of a model share them in one file."""
     trains_on_query_labels: ClassVar[bool] = False
-    """Whether it uses the query labels that sessions of the protocol ``paper`` carry."""
+    """Whether the method trains on the query labels that sessions of the protocol ``paper`` contain."""
     uses_pool_labels: ClassVar[bool] = False
-    """Whether its sessions have the labels of the pool: an upper reference."""
+    """Whether the method receives the labels of the pool. Such a method serves as an upper bound."""
     control: ClassVar[bool] = False
-    """Whether it measures what a protocol leaks: reports show it and leave it out of ranks and tests."""
+    """Whether the method only measures what a protocol leaks. Reports exclude it from ranks and significance tests."""
 
     randomness: ClassVar[tuple[str, ...]] = ()
-    """What it draws random values for: ``nodes`` (dropout, episodes, samples), feature ``columns`` (initial weights,
-    projections), or both. Another numbering of the nodes, or another order of the columns, may then change its answers
-    as another seed does. Without randomness it must not change them."""
+    """What random numbers are drawn for: ``nodes`` (dropout, episodes, samples), feature ``columns`` (initial weights,
+    projections), or both. If nodes are renumbered or columns reordered, scores may change as they do with another seed.
+    Scores of a method without randomness must not change."""
 
     works_on_disk: ClassVar[bool] = False
-    """Whether it accepts a visible graph that stays on disk (``VisibleFolder``)."""
+    """Whether the method accepts a visible graph that stays on disk (``VisibleFolder``)."""
     last_tables: LastTables | None = None
-    """Of one that does: the tables on the disk that its latest scores rest on."""
+    """Tables on disk behind the latest scores; None for a method that does not work on disk."""
 
     classes_: tuple[str, ...] = ()
-    """Names of the classes seen, in the order of their columns; :meth:`fit` and :meth:`learn` keep it."""
+    """Names of the classes seen, in the order of their columns. :meth:`fit` and :meth:`learn` update it."""
     pretraining_seconds_: float = 0.0
-    """What the pre-training of the encoder took, in whichever run it was done."""
+    """Seconds that the pre-training of the encoder took, in this run or in the run that stored it."""
     pretraining_reused_: bool = False
-    """Whether another run had done it before."""
+    """Whether the pre-trained encoder came from an encoder store."""
 
     def __init__(self, settings: Any = None, *, seed: int = 0, device: str | torch.device = "cpu") -> None:
         import torch
@@ -183,53 +298,99 @@ class Learner(Described, ABC):
         self.seed = seed
         self.device = torch.device(device)
 
-    # Learning and answering
+    # Training and prediction
 
     @abstractmethod
     def fit(self, base: BaseSession, progress: Progress = SILENT, encoders: EncoderStore = NO_STORE) -> None:
-        """Learn session 0, and set ``classes_``. If a state from the middle of a fit was loaded, go on from there.
+        """Learn session 0 and set ``classes_``.
 
-        progress: receives the steps of a long fit. encoders: where a learner with a pre-trained encoder looks for it
-        before computing it.
+        If the state of an unfinished fit was loaded before, training continues from it.
+
+        Args:
+            base: Session 0, with the base classes and the pseudo-novel classes.
+            progress: Receives the steps of a long fit.
+            encoders: Store in which a pre-trained encoder is looked up before it is computed.
+
+        Raises:
+            DivergenceError: If training produces a loss that is not finite.
         """
 
     @abstractmethod
     def learn(self, session: Session) -> None:
-        """Learn from the supports of a session: new classes, which join ``classes_``, or more supports for known ones.
+        """Learn the supports of a session.
 
-        Supports may be of unequal number, and may be one. ``session.visible_graph`` is what exists now. Of known
-        classes a session of a model in production names all earlier labels too.
+        New classes are appended to ``classes_``; supports of known classes are added to these classes. Classes may
+        have different numbers of supports, one being the minimum. In a session of a model in production,
+        ``session.earlier`` lists all earlier labels of known classes.
+
+        Args:
+            session: The session, with the graph that is visible now.
+
+        Raises:
+            DivergenceError: If fine-tuning produces a loss that is not finite.
         """
 
     @abstractmethod
     def scores(self, visible: VisibleNodes, nodes: np.ndarray) -> np.ndarray:
-        """(nodes, classes seen) float: higher is likelier. ``nodes`` are node numbers of the visible graph."""
+        """Score nodes against all classes seen.
+
+        Args:
+            visible: The graph that is visible now.
+            nodes: Node numbers of the visible graph.
+
+        Returns:
+            (nodes, classes seen) floats. A higher score means a more likely class.
+        """
 
     def all_scores(self, visible: VisibleNodes) -> Any:
-        """(n, classes seen) scores of every node: an array, or of a graph folder a table of which rows are read."""
+        """Score all visible nodes.
+
+        Args:
+            visible: The graph that is visible now.
+
+        Returns:
+            (n, classes seen) scores: an array, or a table on disk if the graph is a graph folder.
+        """
         return self.scores(visible, visible.nodes)
 
     def watch(self, visible: VisibleNodes, progress: Progress) -> None:
-        """Report the passes over a graph folder that scores need to ``progress``."""
+        """Report the passes over a graph folder that scores need.
+
+        Args:
+            visible: The graph that is visible now.
+            progress: Receives a report for each pass.
+        """
 
     def explain(self, visible: VisibleNodes, node: int, top: int = 5) -> Explanation | None:  # noqa: ARG002
-        """Why a node got its class; None if the method cannot say."""
+        """Explain why a node got its class.
+
+        Args:
+            visible: The graph that is visible now.
+            node: Node number.
+            top: Number of classes, features and neighbours to list.
+
+        Returns:
+            The explanation, or None if the method has none.
+        """
         return None
 
     def chosen(self) -> dict[str, Any]:
-        """What validation chose where settings and protocol do not fix it, as plain values."""
+        """Return what validation chose, as plain values.
+
+        Values that settings or the protocol fix are not included.
+        """
         return {}
 
     # State
 
     def settings_as_json(self) -> dict[str, Any]:
-        """The settings as plain values."""
+        """Return the settings as values that JSON can represent."""
         return settings_as_json(self.settings)
 
     def state(self) -> LearnerState:
-        """All that :meth:`load_state` needs to make an equal learner in another process.
+        """Return everything that :meth:`load_state` needs to restore the learner in another process.
 
-        By default: method, settings, seed, and every attribute whose name ends in ``_``.
+        By default this is the method, the settings, the seed, and every attribute whose name ends in ``_``.
         """
         from graphfcl.methods.shared.learned_attributes import write_learned
 
@@ -238,7 +399,14 @@ class Learner(Described, ABC):
         return LearnerState(tensors, {**identity, "classes": list(self.classes_), "learned": learned})
 
     def load_state(self, state: LearnerState) -> None:
-        """Become the learner that ``state`` was taken from; its method, settings and seed must be those of this one."""
+        """Restore the learner that a state was taken from.
+
+        Args:
+            state: A state of a learner with the same method, settings and seed.
+
+        Raises:
+            InputError: If the method, the settings or the seed differ.
+        """
         from graphfcl.methods.shared.learned_attributes import read_learned
 
         self.refuse_another(state.values)
@@ -246,29 +414,42 @@ class Learner(Described, ABC):
         read_learned(self, state.tensors, state.values["learned"])
 
     def refuse_another(self, saved: dict[str, Any]) -> None:
-        """Refuse the values of a state of another method, seed or settings."""
+        """Check that a state belongs to the same method, settings and seed.
+
+        Args:
+            saved: The values of a state.
+
+        Raises:
+            InputError: If the method, the settings or the seed differ.
+        """
         identity = (saved.get("method"), saved.get("settings"), saved.get("seed"))
         if identity != (self.name, self.settings_as_json(), self.seed):
             raise InputError("the saved learner has another method, seed or settings than this one: use the same ones.")
 
     def stored(self) -> dict[str, int]:
-        """Bytes kept between sessions, by kind: ``nodes`` (numbers and labels), ``features``, ``embeddings``,
-        ``weights``. All but the weights are kept of the data.
+        """Count the bytes that are kept between sessions, by kind.
 
-        By default whole numbers of the state count as nodes and all else as weights.
+        The kinds are ``nodes`` (node numbers and labels), ``features``, ``embeddings`` and ``weights``. The first three
+        are data. By default integer tensors of the state count as nodes, and all others as weights.
         """
         sizes = {"nodes": 0, "features": 0, "embeddings": 0, "weights": 0}
         for tensor in self.state().tensors.values():
             sizes["weights" if tensor.is_floating_point() else "nodes"] += tensor.nbytes
         return sizes
 
-    # What a model in production needs besides; the defaults are right and slow
+    # Methods that a model in production also calls; the defaults are correct but slow
 
     def copy(self, visible: VisibleNodes) -> Self:
-        """A learner that knows the same, the embeddings of a graph included, and goes on by itself.
+        """Return an independent copy, including the embeddings of a graph.
 
-        What either of the two learns later, the other must not see, also if another thread asks it meanwhile: they may
-        share what neither ever changes in place. By default nothing is shared.
+        What one of the two learns later must not affect the other, even if another thread scores nodes meanwhile. They
+        may share only what neither changes in place. By default they share nothing.
+
+        Args:
+            visible: The graph whose embeddings are copied.
+
+        Returns:
+            The copy.
         """
         other = type(self)(self.settings, seed=self.seed, device=self.device)
         state = self.state()
@@ -279,59 +460,109 @@ class Learner(Described, ABC):
 
     @property
     def reach(self) -> int:
-        """Hops: how far a changed edge changes what :meth:`embeddings_of_rows` answers."""
+        """Distance in hops up to which a changed edge changes embeddings."""
         return 2
 
     def embeddings(self, visible: VisibleNodes) -> np.ndarray:
-        """(n, width) all that scores need to know of every node: one forward pass, if none was made before.
+        """Return the embeddings of all visible nodes.
 
-        A learner without embeddings (width 0) computes its scores again for every graph.
+        Embeddings contain everything that scores need to know about a node. They take one forward pass, which is
+        skipped if they are cached. A learner without embeddings computes its scores anew for every graph.
+
+        Args:
+            visible: The graph that is visible now.
+
+        Returns:
+            (n, width) floats; the width is 0 for a learner without embeddings.
         """
         return np.zeros((visible.node_count, 0), dtype=np.float32)
 
     def embeddings_of_rows(self, visible: VisibleNodes, rows: np.ndarray) -> np.ndarray:  # noqa: ARG002
-        """Some rows of :meth:`embeddings`, computed from their neighbourhood alone."""
+        """Compute the embeddings of some nodes from their neighbourhoods alone.
+
+        Args:
+            visible: The graph that is visible now.
+            rows: Rows of the visible graph.
+
+        Returns:
+            (rows, width) floats, the same as these rows of :meth:`embeddings`.
+        """
         return np.zeros((rows.size, 0), dtype=np.float32)
 
     def use_embeddings(self, visible: VisibleNodes, embeddings: np.ndarray) -> None:
-        """Take the embeddings of a graph as given: scores need no forward pass until a session changes weights."""
+        """Put embeddings into the cache.
+
+        Scores of this graph then need no forward pass until a session changes the weights.
+
+        Args:
+            visible: The graph that is visible now.
+            embeddings: (n, width) embeddings of its nodes.
+        """
 
     def vectors_to_draw(self, visible: VisibleNodes, nodes: np.ndarray) -> np.ndarray | None:
-        """(nodes, h) vectors for a picture of the classes; None if the learner has no embeddings."""
+        """Return the vectors of nodes for a map of the classes.
+
+        Args:
+            visible: The graph that is visible now.
+            nodes: Node numbers.
+
+        Returns:
+            (nodes, width) floats, or None if the learner has no embeddings.
+        """
         embeddings = self.embeddings(visible)
         return embeddings[visible.rows(nodes)] if embeddings.shape[1] else None
 
     def restate(self, visible: VisibleNodes, train: Labelled, supports: Labelled) -> bool:  # noqa: ARG002
-        """Rebuild class memory from exactly these labelled nodes; False if unsupported.
+        """Rebuild the class memory from exactly these labelled nodes.
 
-        train: (nodes, columns) of the labels that :meth:`fit` trained on. supports: those learned later, of whichever
-        class. A column without a node stays, and has scores without meaning. What training made of nodes that are gone
-        remains in the weights.
+        Weights are not trained again, so the influence of removed nodes on the weights remains. A class without a
+        labelled node keeps its column, and its scores have no meaning.
+
+        Args:
+            visible: The graph that is visible now.
+            train: (nodes, columns) of the labels that :meth:`fit` trained on.
+            supports: (nodes, columns) of the labels learned later, of any class.
+
+        Returns:
+            Whether the method supports this.
         """
         return False
 
     @property
     def forgets_exactly(self) -> bool:
-        """True if what it knows is a function of the labels: :meth:`restate` removes every trace of labels learned
-        after session 0, and on one graph :meth:`learn` comes to the same in whatever pieces and order they arrive.
+        """Whether the learned state after session 0 is a function of the labels alone.
+
+        If it is, :meth:`restate` removes every trace of labels learned after session 0. On one graph, :meth:`learn`
+        then gives the same state in whatever order and portions the labels arrive.
         """
         return False
 
     def calibration_learner(self) -> Learner | None:
         """Make the learner of the calibration run, which is fitted to base classes alone.
 
-        What this fitted learner chose is fixed in it, and what depends on no label may be shared with it. None if the
-        method needs further classes to train on: the calibration run then takes a learner with the same settings.
+        The choices of this fitted learner are fixed in the new one, and parts that depend on no label may be shared.
+
+        Returns:
+            The learner, or None if the method needs further classes to train on. The calibration run then uses a
+            learner with the same settings.
         """
         return None
 
     def scores_without(
         self, visible: VisibleNodes, left_out: Labelled, train: Labelled, supports: Labelled
     ) -> np.ndarray | None:
-        """(nodes, classes) scores of labelled nodes if they had not been learned; None if the method cannot say.
+        """Score labelled nodes as if they had not been learned.
 
-        train, supports: all labelled nodes as in :meth:`restate`, those to leave out among them. The learner is the
-        same afterwards.
+        The state of the learner is the same afterwards.
+
+        Args:
+            visible: The graph that is visible now.
+            left_out: (nodes, columns) of the labels to leave out.
+            train: (nodes, columns) of the labels that :meth:`fit` trained on, including those to leave out.
+            supports: (nodes, columns) of the labels learned later, including those to leave out.
+
+        Returns:
+            (left-out nodes, classes) scores, or None if the method does not support :meth:`restate`.
         """
         remaining = (select_labelled(part, ~np.isin(part[0], left_out[0])) for part in (train, supports))
         if not self.restate(visible, *remaining):
@@ -341,15 +572,19 @@ class Learner(Described, ABC):
         return scores
 
     def drop_nodes(self, nodes: np.ndarray) -> None:
-        """These nodes leave the graph for good: keep none of them."""
+        """Forget nodes that leave the graph for good.
+
+        Args:
+            nodes: Node numbers, which must not be kept.
+        """
 
 
 @dataclass(frozen=True)
 class DeclaredFlags:
     """The flags that a learner declares, read once when a run starts.
 
-    A run acts on these values and records them, so that what a result says of its learner is what the learner received,
-    also if a flag is a property whose value changes.
+    A run acts on these values and records them. A result therefore states what the learner received, even if a flag is
+    a property whose value changes.
     """
 
     uses_pool_labels: bool = False
@@ -359,5 +594,5 @@ class DeclaredFlags:
 
     @classmethod
     def of(cls, learner: Learner) -> DeclaredFlags:
-        """Read every flag of a learner, each one time."""
+        """Read every flag of a learner once."""
         return cls(**{flag.name: bool(getattr(learner, flag.name)) for flag in fields(cls)})

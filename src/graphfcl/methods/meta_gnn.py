@@ -3,19 +3,19 @@
 Fan Zhou, Chengtai Cao, Kunpeng Zhang, Goce Trajcevski, Ting Zhong, Ji Geng: Meta-GNN: On Few-shot Node Classification
 in Graph Meta-learning. CIKM 2019. After Finn, Abbeel, Levine: Model-Agnostic Meta-Learning. ICML 2017.
 
-A task of ``task_way`` classes: the head's columns start at the class means of the supports, weights 2 p_k and biases
-−‖p_k‖²; a few inner steps of gradient descent on the supports adapt encoder and head, θ' = θ − α ∇L_S(θ); the loss of
-the queries under the adapted weights is what meta-training minimises, differentiated through the inner steps
-(``first_order`` leaves their second derivatives out).
+**A training task** has ``task_way`` classes. The columns of the head start at the class means of the supports, with
+weights 2 p_k and biases −‖p_k‖². A few inner steps of gradient descent on the supports adapt encoder and head,
+θ' = θ − α ∇L_S(θ). Meta-training minimises the loss of the queries under the adapted weights and differentiates through
+the inner steps (``first_order`` omits their second derivatives).
 
-A session: the columns of all classes start at their means, those of the new ones at the means of their supports; from
-there and from the learned encoder, inner steps on the supports of the session alone. The next session starts from the
-learned encoder again, so that no adaptation piles up on another. Labelled nodes are kept, and their means are computed
-again on the graph of the session; ``refresh_means=false`` keeps the means as they were learned, and no node.
+**A session** starts from the meta-trained encoder and a head with columns at all class means, and takes inner steps on
+the supports of the session. Every session starts from the meta-trained encoder, so adaptations do not accumulate.
+Labelled nodes are kept, and their means are computed on the graph of the session. ``refresh_means=false`` stores the
+means instead of nodes.
 
-Where this departs from the paper: the encoder is the GCN that all methods share, pre-trained as for all; the head
-starts at class means, because a session meets classes that no head was trained for; inner rate and steps of a session
-are chosen by validation sessions.
+Differences from the paper: the encoder is the pre-trained GCN that all methods share. The head starts at class means,
+because no head was trained for new classes. Validation sessions choose the learning rate and number of steps of a
+session.
 """
 
 from dataclasses import dataclass
@@ -46,30 +46,30 @@ Head = tuple[torch.Tensor, torch.Tensor]  # weights (h, classes) and biases (cla
 
 @dataclass(frozen=True)
 class MetaGnnSettings(StepSettings, EpisodicSettings):
-    """Meta-training through inner steps."""
+    """Settings of Meta-GNN."""
 
     hidden: int = 64
     """Width of the encoder's first layer."""
     size: int = 64
     """Width of an embedding."""
     task_way: Annotated[int, Limits(least=2)] = 5
-    """Classes of a training task."""
+    """Number of classes of a training task."""
     inner_steps: Count = 5
-    """Steps of the adaptation in a training task."""
+    """Number of inner steps in a training task."""
     inner_rate: Positive = 0.01
-    """Rate of these steps."""
+    """Learning rate of these steps."""
     first_order: bool = False
-    """Leave the second derivatives of the inner steps out."""
+    """Omit the second derivatives of the inner steps."""
     refresh_means: bool = True
-    """Compute class means again, from labelled nodes, on the graph of each session; off: as they were learned."""
+    """Compute class means from labelled nodes on the graph of each session; if false, store the means instead."""
     fine_tuning: tuple[Steps, ...] = ((5, 0.01), (10, 0.01), (5, 0.1), (10, 0.1))
-    """(steps, rate) candidates for the adaptation of a session, besides (0, 0); validation sessions choose."""
+    """Candidate (steps, learning rate) pairs of a session, in addition to no steps; validation sessions choose one."""
     fine_tuning_rate: float = 0.01
-    """Rate of these steps."""
+    """Learning rate of these steps."""
 
 
 def nearest_mean(prototypes: torch.Tensor) -> Head:
-    """The linear head whose softmax is that of −‖z − p_k‖²: weights 2 p_k, biases −‖p_k‖²."""
+    """Make the linear head that is equivalent to −‖z − p_k‖² in a softmax: weights 2 p_k, biases −‖p_k‖²."""
     return 2 * prototypes.T, -(prototypes**2).sum(dim=1)
 
 
@@ -77,7 +77,12 @@ def nearest_mean(prototypes: torch.Tensor) -> Head:
 class Step:
     """A step of gradient descent on supports.
 
-    needed: what the encoder needs for the supports. differentiable: the result can be differentiated through the steps.
+    Args:
+        encoder: The encoder.
+        needed: Input of the encoder for the supports.
+        labels: Classes of the supports.
+        rate: Learning rate.
+        differentiable: Whether the result can be differentiated through the steps.
     """
 
     encoder: nn.Module
@@ -87,7 +92,7 @@ class Step:
     differentiable: bool
 
     def repeat(self, weights: Tensors, head: Head, steps: int) -> tuple[Tensors, Head]:
-        """Encoder weights and head after so many steps."""
+        """Take a number of steps, and return encoder weights and head."""
         for number in range(steps):
             logits = functional_call(self.encoder, weights, (self.needed,)) @ head[0] + head[1]
             loss = nn.functional.cross_entropy(logits, self.labels)
@@ -101,7 +106,7 @@ class Step:
 
 
 class MetaGnn(EpisodicLearner):
-    """Meta-GNN; formulas and deviations in the module docstring."""
+    """Meta-GNN; the module docstring states the method and the differences from the paper."""
 
     title = "MAML: an initialisation that adapts to a few supports"
     reference = "Zhou et al.: Meta-GNN: On Few-shot Node Classification in Graph Meta-learning. CIKM 2019"
@@ -111,7 +116,7 @@ class MetaGnn(EpisodicLearner):
 
     def __init__(self, settings: Any = None, *, seed: int = 0, device: str | torch.device = "cpu") -> None:
         super().__init__(settings, seed=seed, device=device)
-        self.adapted_weights: Tensors = {}  # of the encoder, at the last session; nothing before the first
+        self.adapted_weights: Tensors = {}  # encoder weights after the last session; empty before the first
         self.adapted_head: Head | None = None
 
     def parts(self) -> tuple[Part, ...]:
@@ -148,14 +153,14 @@ class MetaGnn(EpisodicLearner):
         embedding, chosen = self.network.node_embeddings(inputs), self.settings
         score = partial(self._score_draw, inputs, embedding, steps=chosen.inner_steps, rate=chosen.inner_rate)
         try:
-            return float(np.mean([score(draw) for draw in validation.draws]))  # each takes inner steps of its own
+            return float(np.mean([score(draw) for draw in validation.draws]))  # each draw takes its own inner steps
         except DivergenceError:
             return 0.0
 
     def _score_draw(
         self, inputs: GraphInputs, embedding: NodeEmbeddings, draw: ValidationSessions, steps: int, rate: float
     ) -> float:
-        """The score after the last session of a draw with so many steps."""
+        """Score a draw after its last session, adapted with a number of steps."""
         supports = last = no_labels()
         for classes in draw.sessions():
             supports, new = classes.supports, np.isin(classes.supports[1], classes.tasks[-1])
@@ -170,10 +175,10 @@ class MetaGnn(EpisodicLearner):
 
     def _try_choices(self, inputs: GraphInputs, validation: ValidationSessions, progress: Progress) -> None:
         score = partial(self._score_draw, inputs, self.network.node_embeddings(inputs))
-        self.fine_tuning.try_out(validation, score, progress)
+        self.fine_tuning.score_candidates(validation, score, progress)
 
-    def _settle_choices(self, base: BaseSession) -> None:  # noqa: ARG002
-        self.fine_tuning.settle((self.settings.inner_steps, self.settings.inner_rate))
+    def _make_choices(self, base: BaseSession) -> None:  # noqa: ARG002
+        self.fine_tuning.choose((self.settings.inner_steps, self.settings.inner_rate))
 
     def _finish(self, inputs: GraphInputs) -> None:
         if self.settings.refresh_means:
@@ -186,7 +191,7 @@ class MetaGnn(EpisodicLearner):
     def _adapt(
         self, inputs: GraphInputs, prototypes: torch.Tensor, labelled: Labelled, steps: int, rate: float
     ) -> tuple[Tensors, Head]:
-        """Encoder weights and head after inner steps on supports, from the learned encoder and the class means."""
+        """Adapt the meta-trained encoder and a head at the class means by inner steps on supports."""
         encoder = self.network.encoder
         needed = encoder.rows(inputs, inputs.visible.rows(labelled[0]))
         step = Step(encoder, needed, tensor_of(labelled[1], self.device), rate, differentiable=False)
@@ -197,7 +202,7 @@ class MetaGnn(EpisodicLearner):
 
     @torch.no_grad()
     def _logits(self, inputs: GraphInputs, weights: Tensors, head: Head) -> torch.Tensor:
-        """(n, classes) of every node."""
+        """Compute the (n, classes) logits of all nodes."""
         everything = self.network.encoder.rows(inputs, None)
         return functional_call(self.network.encoder, weights, (everything,)) @ head[0] + head[1]
 
@@ -209,13 +214,13 @@ class MetaGnn(EpisodicLearner):
 
     @torch.no_grad()
     def _means(self, inputs: GraphInputs) -> torch.Tensor:
-        """(classes, h) by the learned encoder, which no session has adapted."""
+        """Compute the (classes, h) means by the meta-trained encoder without adaptation."""
         if self.memory.kept is not None:
             return self.memory.kept
         return self.memory.prototypes(self.network, self.network.node_embeddings(inputs), len(self.classes_))
 
     def restate(self, visible: VisibleNodes, train: Labelled, supports: Labelled) -> bool:  # noqa: ARG002
-        # The steps of the last session were taken from other means, and its supports are not known apart.
+        # The last session was adapted from other means, and the memory does not separate its supports.
         return False
 
     def _keeps_weights(self) -> bool:

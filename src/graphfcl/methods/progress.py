@@ -1,4 +1,4 @@
-"""Progress of a run or a fit on a terminal or in a log."""
+"""Progress reports of a run or a fit, as bars on a terminal or lines in a log."""
 
 import sys
 import threading
@@ -10,19 +10,19 @@ from typing import Any
 from graphfcl.errors import InputError
 from graphfcl.methods.learner import SILENT, Progress
 
-BRIEF = 1.0  # seconds
-EVERY = 30.0  # seconds between two lines without a terminal
-HELD_OUT = "calibration run, "  # before the names of its stages
-HELD_OUT_NOTE = (
-    "Calibration run: the method is trained again without some classes, to measure how classes that come later will "
-    "look. The model is not changed by it."
+BRIEF = 1.0  # seconds; shorter stages without figures get no line in a log
+EVERY = 30.0  # seconds after which a line is repeated in a log
+HELD_OUT = "calibration run, "  # prefix of the stage names of a calibration run
+CALIBRATION_NOTE = (
+    "Calibration run: the method is trained again without some classes, to measure how scores of later classes are "
+    "distributed. This does not change the model."
 )
 
 
 class ProgressBars(Progress):
-    """A bar for each stage on a terminal: step, loss, validation accuracy, time left.
+    """A progress display with a bar per stage that shows steps, loss, validation accuracy and remaining time.
 
-    Without a terminal it prints a line for each stage, and one at least every ``every`` seconds to show that it works.
+    Without a terminal, it prints a line per stage to stderr, and repeats the latest line every ``every`` seconds.
     """
 
     def __init__(self, every: float = EVERY) -> None:
@@ -41,12 +41,12 @@ class ProgressBars(Progress):
             TimeRemainingColumn(),
             console=Console(stderr=True),
             disable=not self.terminal,
-            refresh_per_second=2,  # drawing takes time from a machine with two cores
+            refresh_per_second=2,  # drawing takes CPU time from the training
         )
         self.task: Any = None
         self.stage, self.last, self.has_figures = "", "", False
-        self.total = 0  # the largest that the stage said
-        self.in_held_out_run = False
+        self.total = 0  # largest total that the stage reported
+        self.in_calibration = False
         self.begun = self.started = self.printed = time.perf_counter()
         self._every, self._ended, self._lock = every, threading.Event(), threading.RLock()
         self._reminder = threading.Thread(target=self._remind, name="progress", daemon=True)
@@ -71,7 +71,7 @@ class ProgressBars(Progress):
             if stage != self.stage:
                 self._end_stage()
                 self._begin(stage, total)
-            # A total that has come down to the step says that the stage ends here, sooner than it might have.
+            # A stage that stops early reports a smaller total, equal to its step.
             early = step == total and total < self.total
             self.total = max(self.total, total)
             figures = [f"loss {loss:.3f}"] if loss is not None else []
@@ -84,15 +84,15 @@ class ProgressBars(Progress):
             self.bars.update(self.task, completed=step, total=total, figures=" ".join(figures), left=left)
 
     def _begin(self, stage: str, total: int) -> None:
-        if stage.startswith(HELD_OUT) and not self.in_held_out_run:
-            self.in_held_out_run = True
-            self._print(HELD_OUT_NOTE)
+        if stage.startswith(HELD_OUT) and not self.in_calibration:
+            self.in_calibration = True
+            self._print(CALIBRATION_NOTE)
         self.stage, self.begun, self.total = stage, time.perf_counter(), total
         self.task = self.bars.add_task(stage, total=total, figures="", left="left at most")
 
     def _end_stage(self) -> None:
         seconds = time.perf_counter() - self.begun
-        # The phases of a graph folder are many; those without figures that take no time are not worth a line.
+        # A graph folder has many short phases, which are not printed.
         if self.stage and not self.terminal and (self.has_figures or seconds >= BRIEF):
             self._print(f"{self.stage}: {self.last}, {seconds:.1f} s")
         if self.task is not None:
@@ -106,7 +106,7 @@ class ProgressBars(Progress):
             print(line, file=sys.stderr, flush=True)
 
     def _remind(self) -> None:
-        """Say where the work is whenever nothing was said for some time. Runs in a thread."""
+        """Print the current stage whenever nothing was printed for some time. Runs in a thread."""
         while not self._ended.wait(max(0.01, self.printed + self._every - time.perf_counter())):
             with self._lock:
                 if time.perf_counter() - self.printed >= self._every and not self._ended.is_set():
@@ -116,7 +116,7 @@ class ProgressBars(Progress):
 
 @contextmanager
 def progress_of(value: bool | Progress | None) -> Iterator[Progress]:
-    """What ``progress=`` of a function means: True for bars, False or None for silence, or a :class:`Progress`."""
+    """Resolve the argument ``progress`` of a function: True for bars, False or None for no output, or an object."""
     if value is True:
         with ProgressBars() as bars:
             yield bars

@@ -1,11 +1,11 @@
-"""Proto-GCN and Proto-GAT: a prototypical network on the pre-trained encoder, and nothing more.
+"""Proto-GCN and Proto-GAT: a prototypical network on the pre-trained encoder.
 
 Jake Snell, Kevin Swersky, Richard Zemel: Prototypical Networks for Few-shot Learning. NeurIPS 2017. Encoders: Kipf and
 Welling, ICLR 2017; Veličković et al., ICLR 2018.
 
-p_k is the mean embedding of the labelled nodes of class k, p(y = k | q) = softmax_k(−‖z_q − p_k‖²). After pre-training
-no weight changes: a session adds prototypes. The labelled nodes are kept, because the growing graph encodes them again;
-under the track ``isolated`` the prototypes are kept instead.
+The prototype p_k is the mean embedding of the labelled nodes of class k, and p(y = k | q) = softmax_k(−‖z_q − p_k‖²).
+After pre-training no weight changes, and a session adds prototypes. Labelled nodes are kept and encoded again as the
+graph grows. Under the track ``isolated``, prototypes are stored instead.
 """
 
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ from graphfcl.stream.sessions import BaseSession, Session
 
 @dataclass(frozen=True)
 class ProtoGatSettings(EncoderSettings):
-    """The same settings with another encoder."""
+    """Settings of Proto-GAT."""
 
     encoder: str = "gat"
     hidden: int = 64
@@ -33,7 +33,7 @@ class ProtoGatSettings(EncoderSettings):
 
 
 class ProtoGcn(EncoderLearner):
-    """Proto-GCN; formulas and deviations in the module docstring."""
+    """A prototypical network on the pre-trained GCN."""
 
     title = "prototypes on the pre-trained GCN"
     reference = "Snell, Swersky, Zemel: Prototypical Networks for Few-shot Learning. NeurIPS 2017"
@@ -65,7 +65,7 @@ class ProtoGcn(EncoderLearner):
 
 
 class ProtoGat(ProtoGcn):
-    """The same on a graph attention network."""
+    """A prototypical network on a pre-trained graph attention network."""
 
     title = "prototypes on a pre-trained GAT"
     reference = "Snell et al. 2017, with Veličković et al.: Graph Attention Networks. ICLR 2018"

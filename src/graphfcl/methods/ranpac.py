@@ -1,4 +1,4 @@
-"""RanPAC: ridge regression on a random projection, here with every class counting the same.
+"""RanPAC: ridge regression on a random projection, here with equal class weights.
 
 Mark McDonnell, Dong Gong, Amin Parvaneh, Ehsan Abbasnejad, Anton van den Hengel: RanPAC: Random Projections and
 Pre-trained Models for Continual Learning. NeurIPS 2023. Balanced as in AIR (Fang et al., 2408.10349)::
@@ -7,23 +7,24 @@ Pre-trained Models for Continual Learning. NeurIPS 2023. Balanced as in AIR (Fan
 
     G = Σ_c H_cᵀH_c / n_c,   μ_c = S_c / n_c,   W = (G + λ tr(G)/M · I)⁻¹ [μ_1 … μ_C],   score_c(v) = h(v)·W_c
 
-H_c: the vectors h of the n_c labelled nodes of class c as rows, S_c: their sum; the head is that of SGC-ridge
-(``RidgeSums``). m: the mean of relu(z P) over session 0's visible graph. λ is chosen by validation sessions.
+H_c holds the vectors h of the n_c labelled nodes of class c as rows, and S_c is their sum. The head is the same as in
+SGC-ridge (``RidgeSums``). m is the mean of relu(z P) over the visible graph of session 0. Validation sessions choose λ.
 
-**Departures** of ``form=balanced``, the default; ``form=released`` is without them.
+**Differences from the published method** in ``form=balanced``, the default. ``form=released`` has none of them.
 
-- Every class counts the same. As released every node does: a class with five supports beside one with a thousand nodes
-  is then never answered.
-- h is centred. relu(z P) of vectors of unit length has a large mean that all nodes share, and the ridge spends its
-  weight on it.
-- λ is in units of the mean eigenvalue of G, and is chosen by the harmonic mean over known and new classes. As released
-  it is one of 10⁻⁸ … 10⁸ with the least squared error on a fifth of the nodes of base classes, drawn at random; as in
-  the few-shot form (2404.06622) at session 0 and not again, since five supports cannot be split.
+- All classes have the same weight. In the released code all nodes have the same weight, and a class with five supports
+  is never predicted next to a class with a thousand nodes.
+- h is centred. relu(z P) of vectors of unit length has a large mean that all nodes share and that would dominate the
+  regression.
+- λ is relative to the mean eigenvalue of G, and is chosen by the harmonic mean over known and new classes. In the
+  released code, it is the value among 10⁻⁸ … 10⁸ with the smallest squared error on a random fifth of the nodes of the
+  base classes. As in the few-shot variant (2404.06622), it is chosen at session 0 only, since five supports cannot be
+  split.
 
-Of both: z(v) are propagated features without training by default (``features=encoder`` takes the pre-trained encoder),
-and no Gaussian samples stand in for supports: 800 of them for five are a weight of the class, which the balanced form
-has without them. M is 10,000 as published; G then takes 0.8 GB. A model in production keeps G in every version, so
-its M is 2,000 (32 MB).
+In both forms, z(v) are propagated features by default; ``features=encoder`` uses the pre-trained encoder. No Gaussian
+samples replace supports: 800 samples for five supports act as a class weight, which the balanced form has without them.
+M is 10,000 as published, and G then takes 0.8 GB. A model in production stores G in every version, so its M is 2,000
+(32 MB).
 """
 
 from dataclasses import dataclass
@@ -47,34 +48,36 @@ from graphfcl.methods.shared.parts import OwnAttributes, Part
 from graphfcl.methods.shared.validation_sessions import ValidationSessions
 
 RELEASED_PENALTIES = tuple(10.0**power for power in range(-8, 9))
-LEFT_OUT = 5  # one node in so many is left out to choose the released penalty
+LEFT_OUT = 5  # one node in five is left out to choose the penalty of the released form
 
 
 @dataclass(frozen=True)
 class RanpacSettings(ClosedFormSettings):
-    """The names of formulas are those of the module docstring."""
+    """Settings of RanPAC. Symbols in brackets refer to the formulas in the module docstring."""
 
     form: Literal["balanced", "released"] = "balanced"
-    """Every class counts the same and h is centred, or as the authors' code has it."""
+    """Equal class weights and centred h (balanced), or the authors' code (released)."""
     width: Count = 10_000
-    """Columns of the random projection (M)."""
+    """Number of columns of the random projection (M)."""
     penalties: tuple[Positive, ...] = (3.0, 0.1, 0.3, 1.0, 10.0, 30.0)
-    """Candidates of the penalty (λ) of the balanced form; validation sessions choose."""
+    """Candidates for the penalty (λ) of the balanced form; validation sessions choose one."""
     penalty: Positive | None = None
-    """Penalty (λ), instead of choosing it; of the released form not in units of G."""
+    """Fixed penalty (λ), relative to G in the balanced form only; none lets validation choose."""
 
 
 def lifted_sums(block: RowBlock) -> Tensors:
-    """(M,) Σ relu(z P) over visible rows."""
+    """Compute (M,) Σ relu(z P) over the visible rows of a chunk."""
     rows, tensors = block.only_visible(block.rows("embeddings")), block.tensors
     lifted = (torch.relu(part * tensors["scales"] @ tensors["projection"]) for part in rows.split(CHUNK))
     return {"total": torch.stack([part.double().sum(dim=0) for part in lifted]).sum(dim=0)}
 
 
 class Ranpac(ClosedFormLearner):
-    """RanPAC; formulas and departures in the module docstring.
+    """RanPAC; the module docstring states the formulas and the differences from the published method.
 
-    projection: (D, M) P. centre: (M,) m, zeros in the released form.
+    Attributes:
+        projection: (D, M) P.
+        centre: (M,) m, zeros in the released form.
     """
 
     title = "class-balanced ridge regression on a random projection; closed form, stores no node"
@@ -100,7 +103,7 @@ class Ranpac(ClosedFormLearner):
 
     # h
 
-    def _fix(self, inputs: NodeTables, embeddings: Table) -> None:
+    def _fit_vectors(self, inputs: NodeTables, embeddings: Table) -> None:
         random = np.random.default_rng([self.seed, 7])
         drawn = random.standard_normal((self._width, self.settings.width), dtype=np.float32)
         self.projection = torch.from_numpy(drawn).to(self.device)
@@ -111,7 +114,7 @@ class Ranpac(ClosedFormLearner):
             self.centre = (sums["total"] / inputs.node_count).float()
 
     def _points(self, vectors: torch.Tensor) -> torch.Tensor:
-        """(m, M) h in 64 bits: 32 would round it differently with the number of vectors that come together."""
+        """Compute (m, M) h in 64 bits, so that rounding does not depend on the number of vectors m."""
         return torch.relu(vectors.double() @ self.projection.double()) - self.centre.double()
 
     # The ridge
@@ -136,7 +139,7 @@ class Ranpac(ClosedFormLearner):
 
     @staticmethod
     def answers(vectors: torch.Tensor, head: Tensors) -> torch.Tensor:
-        """(m, C) h·W."""
+        """Compute (m, C) h·W."""
         return (torch.relu(vectors @ head["projection"]) - head["centre"]) @ head["weights"]
 
     # The penalty of the released form
@@ -165,5 +168,5 @@ class Ranpac(ClosedFormLearner):
 
 
 def drawn_fifth(count: int, seed: int) -> np.ndarray:
-    """(count,) true for a fifth of the nodes. Drawn, since nodes that stand in a row are often of one class."""
+    """Draw a (count,) mask of a fifth of the nodes. Consecutive nodes often have the same class, hence random."""
     return np.random.default_rng([seed, 8]).permutation(count) % LEFT_OUT == 0

@@ -1,4 +1,4 @@
-"""Settings of methods: frozen dataclasses with a line of explanation under each field, and how texts become values."""
+"""Settings of methods: frozen dataclasses with a docstring under each field, and their conversion from strings."""
 
 import ast
 import inspect
@@ -18,7 +18,7 @@ from graphfcl.errors import InputError, did_you_mean, shown
 
 
 class Limits(NamedTuple):
-    """The range of a number: ``rank: Annotated[int, Limits(least=1)] = 512``."""
+    """The range of a number, used as ``rank: Annotated[int, Limits(least=1)] = 512``."""
 
     least: float | None = None
     above: float | None = None
@@ -27,7 +27,7 @@ class Limits(NamedTuple):
 
 
 Count = Annotated[int, Limits(least=1)]
-Number = Annotated[int, Limits(least=0)]  # that may be 0
+Number = Annotated[int, Limits(least=0)]
 Weight = Annotated[float, Limits(least=0)]
 Positive = Annotated[float, Limits(above=0)]
 Share = Annotated[float, Limits(least=0, below=1)]
@@ -36,10 +36,10 @@ Fraction = Annotated[float, Limits(least=0, most=1)]
 
 @dataclass(frozen=True)
 class CheckedSettings:
-    """Settings whose values are checked against the types of their fields: limits of numbers and allowed words.
+    """Settings whose values are checked against the limits and allowed words in the types of their fields.
 
-    A tuple of numbers must have at least one, and each is checked. A subclass that gives a field another default need
-    not repeat its limits. prefix: what names of settings begin with in messages.
+    A tuple of numbers must not be empty, and each number is checked. A subclass that changes a default need not repeat
+    the limits. ``prefix`` is prepended to names in error messages.
     """
 
     prefix: ClassVar[str] = ""
@@ -50,16 +50,16 @@ class CheckedSettings:
             _check(f"{self.prefix}{name}", getattr(self, name), hint)
 
 
-@cache  # a learner is made with many changes, and each checks all settings again
+@cache  # every change of a setting checks all settings again
 def _checked_hints(kind: type) -> dict[str, Any]:
-    """The types of all fields that limit their values."""
+    """Collect the types of all fields that limit their values."""
     owners = [owner for owner in reversed(kind.__mro__) if is_dataclass(owner)]
     hints = [item for owner in owners for item in inspect.get_annotations(owner, eval_str=True).items()]
     return {name: hint for name, hint in hints if _limits(hint)}
 
 
 def _limits(hint: Any) -> bool:
-    """Whether a type limits its values, or those in a union or tuple of it."""
+    """Whether a type, or a type inside a union or tuple, limits its values."""
     return get_origin(hint) in (Annotated, Literal) or any(_limits(inner) for inner in get_args(hint))
 
 
@@ -81,11 +81,11 @@ def _check(name: str, value: Any, hint: Any) -> None:
 
 @dataclass(frozen=True)
 class NoSettings:
-    """A method that has nothing to set."""
+    """Settings of a method without settings."""
 
 
 class SettingRow(NamedTuple):
-    """One setting: its name as ``--set`` takes it, its default, what may be written for it, and what it is."""
+    """A setting: its name for ``--set``, its default, its allowed values in words, and its explanation."""
 
     name: str
     default: str
@@ -94,12 +94,12 @@ class SettingRow(NamedTuple):
 
 
 def settings_as_json(settings: Any) -> dict[str, Any]:
-    """Plain values, the same whether or not they have been through a file."""
+    """Convert settings to JSON values, which do not change when they are written to a file and read again."""
     return json.loads(json.dumps(asdict(settings)))
 
 
 def flat_settings(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Nested settings as changes: {"pretraining": {"epochs": 5}} is {"pretraining.epochs": 5}."""
+    """Flatten nested settings: {"pretraining": {"epochs": 5}} becomes {"pretraining.epochs": 5}."""
     flat: dict[str, Any] = {}
     for key, value in values.items():
         if isinstance(value, Mapping):
@@ -110,14 +110,14 @@ def flat_settings(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def settings_rows(settings: Any) -> list[SettingRow]:
-    """All settings, nested ones with a dot in their name."""
+    """List all settings; nested ones have a dot in their name."""
     return _rows(settings, "")
 
 
 def with_changes(settings: Any, changes: dict[str, Any], where: str) -> Any:
-    """The settings with some of them changed; texts are turned into the types of their fields.
+    """Return settings with some changes; strings are converted to the types of the fields.
 
-    where: what has these settings, for messages.
+    ``where`` names the owner of the settings in error messages.
     """
     for key, value in changes.items():
         settings = _changed(settings, key.split("."), value, where)
@@ -125,7 +125,7 @@ def with_changes(settings: Any, changes: dict[str, Any], where: str) -> Any:
 
 
 def explanations(kind: type) -> dict[str, str]:
-    """What the text under each field of a settings class says; a subclass may say it again."""
+    """Read the docstring under each field of a settings class; those of a subclass take precedence."""
     texts: dict[str, str] = {}
     for owner in reversed(kind.__mro__):
         if not is_dataclass(owner):
@@ -144,7 +144,7 @@ def explanations(kind: type) -> dict[str, str]:
 
 
 def _require_range(name: str, value: float | None, limits: Limits) -> None:
-    """Refuse a setting outside its range; None is always in it."""
+    """Raise an error if a setting is outside its range. None is always allowed."""
     tests = (("at least", operator.ge), ("above", operator.gt), ("below", operator.lt), ("at most", operator.le))
     for bound, (words, holds) in zip(limits, tests, strict=True):
         if value is not None and bound is not None and not holds(value, bound):
@@ -152,13 +152,13 @@ def _require_range(name: str, value: float | None, limits: Limits) -> None:
 
 
 def require_choice(name: str, value: str, allowed: Sequence[str]) -> None:
-    """Refuse a word that is none of those allowed."""
+    """Raise an error if a word is not among the allowed ones."""
     if value not in allowed:
-        raise InputError(f"{name} is {value!r}; there are {', '.join(allowed)}.")
+        raise InputError(f"{name} is {value!r}; it must be one of {', '.join(allowed)}.")
 
 
 def as_tuples(value: Any) -> Any:
-    """Lists, at any depth, as the tuples that settings hold; values of numpy as those of Python."""
+    """Convert lists at any depth to tuples, and numpy values to Python values."""
     value = value.tolist() if isinstance(value, np.ndarray | np.generic) else value
     return tuple(as_tuples(each) for each in value) if isinstance(value, list | tuple) else value
 
@@ -197,7 +197,7 @@ def _changed(settings: Any, path: list[str], value: Any, where: str) -> Any:
 
 
 def _fits(value: Any, hint: Any) -> bool:
-    """Whether a value that is no text is of a type; numbers and tuples are looked into, other types accept all."""
+    """Whether a value that is not a string has a type. Elements of tuples are checked too."""
     if get_origin(hint) in (Union, types.UnionType):
         return any(_fits(value, option) for option in get_args(hint))
     if get_origin(hint) is Literal:
@@ -213,7 +213,7 @@ def _fits(value: Any, hint: Any) -> bool:
 
 
 def _converted(value: str, hint: Any, where: str) -> Any:
-    """A text as the type of its field: bool, int, float, one of some words, or none."""
+    """Convert a string to the type of a field: bool, int, float, an allowed word, or None."""
     options = _options(hint)
     for option in options:
         if option is type(None) and value.lower() == "none":
@@ -230,7 +230,7 @@ def _converted(value: str, hint: Any, where: str) -> Any:
         if option is str:
             return value
     if any(get_origin(option) is tuple for option in options):
-        raise InputError(f"{where} is a list, which only Python and the TOML file of a grid can set.")
+        raise InputError(f"{where} is a list, which can only be set in Python or in the TOML file of a grid.")
     raise InputError(f"{where} is {value!r}; it must be {_kind(options)}.")
 
 
@@ -239,7 +239,7 @@ def _options(hint: Any) -> tuple[Any, ...]:
 
 
 def _kind(options: tuple[Any, ...], article: str = "a ") -> str:
-    """What may be written for a type: words, or the name of a kind of number, with an article for a sentence."""
+    """Describe the allowed values of a type in words, with an article for use in a sentence."""
     words: list[str] = []
     for option in options:
         if get_origin(option) is Literal:

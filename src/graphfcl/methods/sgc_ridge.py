@@ -1,23 +1,23 @@
 """SGC-ridge: class-balanced ridge regression on propagated features, in closed form.
 
-The simplest strong control: no encoder, no training, no node stored. A node v is known by a vector that no label ever
-touched (propagated features as in SGC, Wu et al., 2019)::
+The simplest strong baseline: no encoder, no training, no stored node. The vector of a node v depends on no label
+(propagated features as in SGC, Wu et al., 2019)::
 
-    f(v) = [ n(XB)_v , a n(ÂÂXB)_v ]      n(·): minus the mean over session 0's visible graph, then of unit length
+    f(v) = [ n(XB)_v , a n(ÂÂXB)_v ]      n(·): centred on the visible graph of session 0, then scaled to unit length
 
-X: features with rows of unit length; B: the leading right singular vectors of session 0's X. With H_c the vectors of
-the n_c labelled nodes of class c as rows and S_c their sum::
+X are the features with rows of unit length, and B the leading right singular vectors of X in session 0. H_c holds the
+vectors of the n_c labelled nodes of class c as rows, and S_c is their sum::
 
     G = Σ_c H_cᵀH_c / n_c,   μ_c = S_c / n_c,   W = (G + λ tr(G)/D · I)⁻¹ [μ_1 … μ_C],   score_c(v) = f(v)·W_c
 
-**A session** adds the vectors of its supports, as its graph shows them, to G, S and n. Classes that arrive once may
-arrive in any order, or all at once. More supports of a known class enter G with weight 1/(n_c + m), m their number.
-G holds no class by itself, so the weight of the earlier ones changes from 1/n_c to 1/(n_c + m) only if the session
-names them, as a model in production does; then the sums are a function of the set of labels. In a stream they keep
-their weight. W is solved for when scores are asked for.
+**A session** adds the vectors of its supports, computed on its graph, to G, S and n. The order of new classes does not
+matter. If a known class gets m further supports, they enter G with weight 1/(n_c + m). G does not separate classes, so
+the weight of earlier labels can only be lowered from 1/n_c to 1/(n_c + m) if the session lists them, as sessions of a
+model in production do. The sums are then a function of the set of labels. In a stream, earlier labels keep their
+weight. W is computed when scores are first requested.
 
-**λ and a** are chosen by validation sessions of the run, in which all pseudo-novel classes arrive at once; without such
-classes the first candidates are taken. a scales columns of f alone, so the sums are kept without it.
+**λ and a** are chosen by validation sessions in which all pseudo-novel classes arrive at once. Without such classes the
+first candidates are used. a only scales columns of f, so the sums are stored without it.
 """
 
 from dataclasses import dataclass
@@ -40,24 +40,24 @@ BLOCKS = ("own features", "features around")
 
 @dataclass(frozen=True)
 class SgcRidgeSettings(CheckedSettings):
-    """The names of formulas are those of the module docstring."""
+    """Settings of SGC-ridge. Symbols in brackets refer to the formulas in the module docstring."""
 
     rank: Count = 1024
-    """Columns of the basis B at most."""
+    """Maximum number of columns of the basis B."""
     penalties: tuple[Positive, ...] = (3.0, 1.0, 10.0)
-    """Candidates of the penalty (λ); validation sessions choose."""
+    """Candidates for the penalty (λ); validation sessions choose one."""
     hop_weights: tuple[Weight, ...] = (2.0, 4.0, 1.0)
-    """Candidates of the weight of the features around (a); validation sessions choose."""
+    """Candidates for the weight of the propagated features (a); validation sessions choose one."""
     margin: Weight = 0.01
-    """By so much another candidate must be better than the first to be chosen."""
+    """Score gain that a candidate needs over the first one to replace it."""
     penalty: Positive | None = None
-    """Penalty (λ), instead of choosing it."""
+    """Fixed penalty (λ); none lets validation choose."""
     hop_weight: Weight | None = None
-    """Weight of the features around (a), instead of choosing it."""
+    """Fixed weight of the propagated features (a); none lets validation choose."""
 
 
 class SgcRidge(ClosedFormLearner):
-    """SGC-ridge; formulas in the module docstring."""
+    """SGC-ridge; the module docstring states the formulas."""
 
     title = "class-balanced ridge regression on propagated features; closed form, stores no node"
     reference = "a control of this project; features of SGC, Wu et al., ICML 2019"
@@ -66,7 +66,7 @@ class SgcRidge(ClosedFormLearner):
     choices: ClassVar[dict[str, str]] = {"penalty": "penalties", "hop_weight": "hop_weights"}
 
     def _weights(self) -> tuple[float, float]:
-        return 1.0, 1.0  # sums are kept without a, which is put into W
+        return 1.0, 1.0  # sums are stored without a, which is absorbed into W
 
     def _empty(self, size: int) -> RidgeSums:
         return RidgeSums.empty(size, self.device)
@@ -80,7 +80,7 @@ class SgcRidge(ClosedFormLearner):
 
     @torch.no_grad()
     def explain(self, visible: VisibleNodes, node: int, top: int = 5) -> Explanation:
-        """f(v)·(W_a − W_b) of the two likeliest classes a and b, part by part: it is linear in every block of f."""
+        # f(v)·(W_a − W_b) of the two most likely classes a and b is linear in each block of f.
         tables = self.cache.inputs(visible)
         vector, head = self._rows(tables, np.array([node])), self._head_now(tables)
         vectors = vector, vector * self.blocks.weighted(1.0, 0.0).half()
@@ -88,8 +88,8 @@ class SgcRidge(ClosedFormLearner):
         order = [column for column in scores.argsort(descending=True).tolist() if scores[column] > -torch.inf]
         first, second = order[0], order[1] if len(order) > 1 else order[0]
         direction = head["scales"] * (head["weights"][:, first] - head["weights"][:, second])
-        of_features, of_around = self.blocks.of_features(tables, node, direction)
-        inputs, rows = tables.near(np.array([node]), HOPS)
+        of_features, of_around = self.blocks.feature_directions(tables, node, direction)
+        inputs, rows = tables.neighbourhood(np.array([node]), HOPS)
         here = Surroundings(tables, inputs.visible, int(rows[0]))
         linked = (pair for pair in strongest(here.numbers(here.near.indices), here.near.data, top + 1))
         return Explanation(
@@ -103,5 +103,5 @@ class SgcRidge(ClosedFormLearner):
 
     @staticmethod
     def answers(vectors: torch.Tensor, head: Tensors) -> torch.Tensor:
-        """(m, C) f·W."""
+        """Compute (m, C) f·W."""
         return vectors @ head["weights"]

@@ -1,33 +1,32 @@
-"""TEM: a head on propagated features, and a memory of vectors to train it with again.
+"""TEM: a head on propagated features that is retrained on a memory of vectors.
 
 Xikun Zhang, Dongjin Song, Yixin Chen, Dacheng Tao: Topology-aware Embedding Memory for Continual Learning on Expanding
 Networks (PDGNN-TEM). KDD 2024.
 
-A node is known by a vector that no training touches, its topology-aware embedding e. Whoever keeps e needs no edge of
-the node any more. Â and B as in SGC-ridge::
+A node is represented by a fixed vector, its topology-aware embedding e. A stored e needs no edges of the node. Â and B
+are defined as for SGC-ridge::
 
-    e_v = [ n(XB)_v , a n(ÂÂXB)_v ]        n(·): minus the mean over session 0's visible graph, then of unit length
+    e_v = [ n(XB)_v , a n(ÂÂXB)_v ]        n(·): centred on the visible graph of session 0, then scaled to unit length
 
-A memory keeps at most ``budget`` nodes of each class, sampled with probability in proportion to what they cover: the
-degree of a node and itself (coverage maximisation). A session trains the head on its supports and the memory::
+A memory keeps at most ``budget`` nodes of each class, sampled in proportion to their coverage, which is a node's degree
+plus one (coverage maximisation). A session trains the head on its supports and the memory::
 
-    L = Σ_v w(y_v) ce(head(e_v), y_v) + λ/2 ‖W‖²,   w(c) = 1/(C n_c)     n_c: nodes of class c that are trained on
+    L = Σ_v w(y_v) ce(head(e_v), y_v) + λ/2 ‖W‖²,   w(c) = 1/(C n_c)     n_c: number of training nodes of class c
 
-Departures:
+Differences from the published method:
 
-- e has a node's own features beside those around it, ``own=false`` has the latter alone as printed; features are
-  projected on leading singular vectors. The released code samples through a dense matrix of all pairs of nodes; here
-  it is the degree.
-- Vectors go stale as edges arrive. Where the graph still has the nodes of the memory, their numbers are kept and every
-  session makes their vectors again; under the track ``isolated`` the vectors themselves are kept, as printed.
-- The head is trained from scratch at every session, on the memory alone, which the supports have joined. A memory of
-  vectors is all that a head needs, so there is nothing to go on from. Nodes are taken in the order of their numbers,
-  and classes in the order of their first nodes: the head is a function of the set of labels to the last digit, in
-  whatever order they came, and ``restate`` is exact. Session 0 trains on all of its train nodes.
-- The head is linear and L-BFGS minimises its convex loss. Adam, as printed, gives every column of e the same step,
-  the faint ones too, which a linear head on singular vectors does not bear: it ended 10 points lower. In place of steps
-  and rate there is λ: for session 0 its validation nodes choose it, for later ones validation sessions.
-- ``hidden`` gives the head a hidden layer as printed.
+- e contains a node's own features in addition to the propagated ones; ``own=false`` uses only the latter, as printed.
+  Features are projected on leading singular vectors. Sampling uses degrees, where the released code uses a dense matrix
+  of all pairs of nodes.
+- Vectors become outdated as edges arrive. The memory therefore stores node numbers, and each session computes their
+  vectors again. Under the track ``isolated``, where old nodes disappear, it stores the vectors, as printed.
+- The head is trained from scratch at each session on the memory, to which the supports are added first. Nodes are
+  ordered by number and classes by their first nodes. The head is thus a function of the set of labels, to the last
+  digit, and ``restate`` is exact. Session 0 trains on all of its train nodes.
+- The head is linear, and L-BFGS minimises its convex loss. With Adam, as printed, accuracy was 10 points lower, because
+  it takes equal steps in all columns of e, including those of small singular values. Instead of steps and learning rate
+  there is λ, chosen by validation nodes for session 0 and by validation sessions for later sessions.
+- ``hidden`` adds a hidden layer to the head, as printed.
 """
 
 from copy import copy
@@ -53,32 +52,34 @@ from graphfcl.stream.sessions import BaseSession, Session
 
 @dataclass(frozen=True)
 class TemSettings(CheckedSettings):
-    """The names of formulas are those of the module docstring."""
+    """Settings of TEM. Symbols in brackets refer to the formulas in the module docstring."""
 
     rank: Count = 1024
-    """Columns of the basis B at most."""
+    """Maximum number of columns of the basis B."""
     own: bool = True
-    """Have a node's own features in its vector, beside those around it."""
+    """Include a node's own features in its vector, in addition to the propagated ones."""
     hop_weight: Weight = 2.0
-    """Weight of the features around (a)."""
+    """Weight of the propagated features (a)."""
     budget: Count = 100
-    """Nodes kept of each class."""
+    """Maximum number of nodes kept per class."""
     hidden: Number = 0
-    """Width of the head's hidden layer; 0 is a linear head."""
+    """Width of the head's hidden layer; 0 for a linear head."""
     penalties: tuple[Positive, ...] = (1e-3, 3e-4, 3e-3, 1e-2)
-    """Candidates of the penalty (λ); the first wins a draw."""
+    """Candidates for the penalty (λ); the first one wins a tie."""
     first_penalty: Positive | None = None
-    """Penalty of session 0, instead of choosing it by validation nodes."""
+    """Fixed penalty of session 0; none lets validation nodes choose."""
     session_penalty: Positive | None = None
-    """Penalty of later sessions, instead of choosing it in validation sessions."""
+    """Fixed penalty of later sessions; none lets validation sessions choose."""
     iterations: Count = 60
-    """Of L-BFGS, at most."""
+    """Maximum number of L-BFGS iterations."""
 
 
 class TemMemory(SampledMemory):
     """The sample of labelled nodes, and the head that was trained last.
 
-    class_count: columns of the head. head: its weights, as :func:`answers` reads them.
+    Attributes:
+        class_count: Number of columns of the head.
+        head: Weights of the head, in the form that :meth:`Tem.answers` expects.
     """
 
     saved = (*SampledMemory.rows, "class_count", "head")
@@ -90,7 +91,7 @@ class TemMemory(SampledMemory):
 
     @property
     def counts(self) -> torch.Tensor:
-        """(C,) nodes of each class in the sample."""
+        """(C,) number of nodes of each class in the sample."""
         return torch.bincount(torch.from_numpy(self.labels), minlength=self.class_count)
 
     @property
@@ -98,7 +99,7 @@ class TemMemory(SampledMemory):
         return sum(self.stored().values())
 
     def plus(self, labelled: Labelled, weights: np.ndarray, vectors: torch.Tensor | None, count: int) -> Self:
-        """The sample with more labelled nodes, of ``count`` classes at least; see :meth:`add`."""
+        """Return a sample with further labelled nodes and at least ``count`` classes; see :meth:`add`."""
         sample = copy(self)
         sample.class_count = max(count, self.class_count, int(labelled[1].max(initial=-1)) + 1)
         sample.add(labelled, weights, vectors)
@@ -109,9 +110,11 @@ class TemMemory(SampledMemory):
 
 
 class Tem(ClosedFormLearner):
-    """PDGNN-TEM; formulas and departures in the module docstring.
+    """PDGNN-TEM; the module docstring states the formulas and the differences from the published method.
 
-    memory: the sample of labelled nodes and the head. choice: the λ of session 0 and that of later ones.
+    Attributes:
+        memory: The sample of labelled nodes, and the head.
+        choice: The values of λ for session 0 and for later sessions.
     """
 
     title = "a head on propagated features, trained again on a memory of sampled vectors"
@@ -119,7 +122,7 @@ class Tem(ClosedFormLearner):
         "Zhang, Song, Chen, Tao: Topology-aware Embedding Memory for Continual Learning on Expanding Networks. KDD 2024"
     )
     settings_type = TemSettings
-    works_on_disk = False  # session 0 trains on the vectors of all of its train nodes at once
+    works_on_disk = False  # session 0 trains on the vectors of all its train nodes at once
     settings: TemSettings
     choices: ClassVar[dict[str, str]] = {"session_penalty": "penalties"}
     memory: TemMemory
@@ -144,7 +147,7 @@ class Tem(ClosedFormLearner):
     def _statistics(self) -> TemMemory:
         return self.memory
 
-    def _hold(self, statistics: TemMemory) -> None:
+    def _set_statistics(self, statistics: TemMemory) -> None:
         self.memory = statistics
 
     def _with(self, statistics: TemMemory, inputs: NodeTables, labelled: Labelled, count: int = 0) -> TemMemory:
@@ -167,7 +170,7 @@ class Tem(ClosedFormLearner):
             progress.step("session 0", place + 1, len(candidates), score=best)
 
     def _trained_on(self, labelled: Labelled, inputs: NodeTables, penalty: float) -> Tensors:
-        """The head of all of these nodes, which are taken in the order of their numbers."""
+        """Train a head on labelled nodes, ordered by node number."""
         order = np.argsort(labelled[0])
         nodes, labels = (part[order] for part in labelled)
         return self._trained(self._rows(inputs, nodes), labels, len(self.classes_), penalty)
@@ -187,7 +190,7 @@ class Tem(ClosedFormLearner):
 
     @staticmethod
     def answers(vectors: torch.Tensor, head: Tensors) -> torch.Tensor:
-        """(m, C) logits of the linear head, or of the one with a hidden layer."""
+        """Compute (m, C) logits of the head, which may have a hidden layer."""
         if "inner.weight" in head:
             vectors = torch.relu(vectors @ head["inner.weight"] + head["inner.bias"])
         return vectors @ head["outer.weight"] + head["outer.bias"]
@@ -197,9 +200,9 @@ class Tem(ClosedFormLearner):
 
     @torch.enable_grad()
     def _trained(self, embeddings: torch.Tensor, labels: np.ndarray, class_count: int, penalty: float) -> Tensors:
-        """The head from scratch, every class counting the same; the embeddings in the order of their nodes.
+        """Train the head from scratch with equal class weights. Embeddings must be ordered by node number.
 
-        A linear head starts at zeros, because its loss is convex, and has no biases: vectors are centred. Classes
+        A linear head starts at zero, since its loss is convex, and has no biases, since vectors are centred. Classes
         without a node get columns of zeros.
         """
         present, places = _in_order_of_first(labels)
@@ -238,7 +241,7 @@ class Tem(ClosedFormLearner):
         counts = torch.bincount(tensor_of(labels, self.device), minlength=class_count)
         return {**head, "counts": counts, "scales": self._scales}
 
-    # What is known of labelled nodes
+    # Memory of labelled nodes
 
     @property
     def forgets_exactly(self) -> bool:
@@ -251,7 +254,7 @@ class Tem(ClosedFormLearner):
         inputs = self.cache.inputs(visible)
         if supports[0].size:
             self._train_on_memory(inputs)
-        else:  # all that is known is session 0, which trains on everything
+        else:  # only session 0 is left, which trains on all train nodes
             self.memory.head = self._trained_on(train, inputs, self.choice["first_penalty"])
         return True
 
@@ -262,12 +265,12 @@ class Tem(ClosedFormLearner):
 
 
 def cover(visible: VisibleNodes, nodes: np.ndarray) -> np.ndarray:
-    """(s,) nodes that each covers in one hop: its degree, and itself."""
+    """Compute the (s,) coverage of nodes, their degree plus one."""
     return visible.degrees[visible.rows(nodes)].astype(np.float64) + 1
 
 
 def _in_order_of_first(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The columns that occur, each where it is met first, and (n,) the place of each label among them."""
+    """Return the distinct columns in order of first occurrence, and the (n,) position of each label among them."""
     columns, first, places = np.unique(labels, return_index=True, return_inverse=True)
     order = np.argsort(first)
     return columns[order], np.argsort(order)[places]

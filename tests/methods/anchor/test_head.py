@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphfcl import SILENT, Progress
-from graphfcl.methods.anchor.head import retrained_head, shared_out, trained_head
+from graphfcl.methods.anchor.head import mix_with_head, retrained_head, trained_head
 
 
 def drawn(seed: int, nodes: int = 12, classes: int = 5, size: int = 4) -> tuple[torch.Tensor, torch.Tensor]:
@@ -36,7 +36,7 @@ def by_loop(posterior: np.ndarray, points: np.ndarray, weight: np.ndarray, share
 def test_what_the_head_says_is_shared_out_as_by_a_loop(seed: int, known: int, share: float) -> None:
     points, posterior = drawn(seed)
     weight = 4 * torch.randn(known, 4, generator=torch.Generator().manual_seed(seed + 1))
-    actual = shared_out(posterior, points, weight, share)
+    actual = mix_with_head(posterior, points, weight, share)
     expected = by_loop(posterior.double().numpy(), points.double().numpy(), weight.double().numpy(), share)
     np.testing.assert_allclose(actual, expected, rtol=1e-4, atol=1e-7)
     np.testing.assert_array_equal(actual[:, known:], posterior[:, known:])
@@ -49,7 +49,7 @@ def test_a_class_that_takes_no_part_gets_nothing_from_the_head() -> None:
     posterior[3] = torch.tensor([0.0, 0.0, 0.0, 0.4, 0.6])  # nothing for the classes of session 0
     weight = torch.zeros(3, 4)
     weight[1] = 50.0
-    actual = shared_out(posterior, points, weight, 0.5)
+    actual = mix_with_head(posterior, points, weight, 0.5)
     assert not actual[:, 1].any()
     assert not actual.isnan().any()
     np.testing.assert_array_equal(actual[3], posterior[3])
@@ -57,8 +57,8 @@ def test_a_class_that_takes_no_part_gets_nothing_from_the_head() -> None:
 
 def test_without_a_say_or_a_head_nothing_changes() -> None:
     points, posterior = drawn(0)
-    assert shared_out(posterior, points, torch.ones(3, 4), 0.0) is posterior
-    assert shared_out(posterior, points, torch.zeros(0, 0), 0.5) is posterior
+    assert mix_with_head(posterior, points, torch.ones(3, 4), 0.0) is posterior
+    assert mix_with_head(posterior, points, torch.zeros(0, 0), 0.5) is posterior
 
 
 def test_the_head_learns_what_means_cannot_tell() -> None:

@@ -114,6 +114,6 @@ def test_scores_keep_no_second_copy_of_the_vectors() -> None:
     visible = stream.base.visible_graph
     learner.scores(visible, visible.nodes)
     tables = learner.cache.inputs(visible)
-    rounds = learner.cache.beside(tables)
+    rounds = learner.cache.intermediate(tables)
     assert rounds.x.rows_at(np.arange(3)).dtype == torch.float16
     assert tables.widened(rounds.x).rows_at(np.arange(3)).dtype == torch.float32

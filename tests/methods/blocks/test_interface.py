@@ -160,7 +160,7 @@ def test_a_widened_table_has_the_same_numbers(
 def test_near_graphs_hold_what_a_few_rows_need(both: tuple[NodeTables, NodeTables]) -> None:
     nodes = both[0].visible.nodes[[3, 77, 150]]
     for tables in both:
-        near, rows = tables.near(nodes, 2)
+        near, rows = tables.neighbourhood(nodes, 2)
         np.testing.assert_array_equal(tables.numbers(near.visible, rows), nodes)
         normal = near.visible.normalised
         expected = rows_of(tables, tables.hops(tables.own(basis()), (2,))[0])[both[0].visible.rows(nodes)]

@@ -51,7 +51,7 @@ def test_the_second_waits_and_is_told_so_once(tmp_path: Path) -> None:
         assert not is_free(work)
         ending = threading.Timer(0.3, process.kill)  # its lock goes with it
         ending.start()
-        with pytest.warns(GraphfclWarning, match="another process computes in .*work: waiting") as told:
+        with pytest.warns(GraphfclWarning, match="another process is using .*work: waiting") as told:
             enter(work, process)
         assert len(told) == 1
     assert is_free(work)

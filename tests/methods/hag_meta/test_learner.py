@@ -153,7 +153,7 @@ def test_held_out_classes_are_not_meta_trained_before_the_refit(stream: Stream) 
 def test_strict_learning_never_touches_a_query(stream: Stream) -> None:
     """Trap: the final evaluation runs the training step with a loss on query labels."""
     learner = fitted(stream)
-    learner.fine_tuning.take(3, 0.01)
+    learner.fine_tuning.set_choice(3, 0.01)
     queries = set(stream.queries(len(stream)).nodes.tolist())
     step = learner.meta.step
 
@@ -258,7 +258,7 @@ def test_chance_level_is_not_a_result() -> None:
         ("dropout", "1.0", "below 1"),
         ("learning_rate", "0", "above 0"),
         ("gpil.x", "1", "single setting"),
-        ("fine_tuning", "none", "only Python and the TOML file"),
+        ("fine_tuning", "none", "only be set in Python or in the TOML file"),
     ],
 )
 def test_bad_settings_are_one_sentence(key: str, value: str, message: str) -> None:

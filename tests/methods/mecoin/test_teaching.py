@@ -12,7 +12,7 @@ from graphfcl.methods.mecoin.memory import (
     balanced_mean,
     both_logits,
     node_losses,
-    taught,
+    trained_copy,
 )
 
 SETTINGS = MecoinSettings(size=6, books=3, keys=4, key_size=4, student_hidden=5, student_dropout=0.0)
@@ -120,10 +120,10 @@ def test_a_session_is_learned_by_student_and_memory() -> None:
     new = (points[labels == 2][:5], labels[labels == 2][:5])
     batches = Batches.draw(books, points, labels, 4, random(6))
     assert batches.places.shape == (4, 60, 3)
-    found = taught(start, new, batches, 3, (200, 0.02), SETTINGS, random(6))
+    found = trained_copy(start, new, batches, 3, (200, 0.02), SETTINGS, random(6))
     logits = both_logits(found, points, books.look_up(points))
     answers = {who: each.argmax(dim=1).numpy() for who, each in logits.items()}
     assert (answers["student"] == labels.numpy()).mean() > 0.95
     assert (answers["memory"] == labels.numpy()).mean() > 0.9
-    untouched = taught(start, new, batches, 3, (0, 0.0), SETTINGS, random(6))
+    untouched = trained_copy(start, new, batches, 3, (0, 0.0), SETTINGS, random(6))
     assert not untouched.values.any()

@@ -47,7 +47,7 @@ def test_an_episode_on_a_device_has_the_same_numbers(stream: Stream) -> None:
 def test_recorded_steps_are_those_taken_launch_by_launch(stream: Stream, monkeypatch: pytest.MonkeyPatch) -> None:
     found = []
     for before in (1, 10**9):
-        monkeypatch.setattr(training_state, "BEFORE", before)
+        monkeypatch.setattr(training_state, "WARM_UP", before)
         learner, sampler, inputs = prepared(stream, "cuda")
         loss = 0.0
         while learner.meta.episode < 60:

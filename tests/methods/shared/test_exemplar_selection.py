@@ -134,7 +134,7 @@ def test_a_memory_keeps_the_first_of_each_class_with_their_features(dense: bool)
     assert memory.labelled[0].tolist() == nodes[[0, 1, 2, 3]].tolist()
     cpu, again = torch.device("cpu"), ReplayMemory()
     again.load(memory.values(), memory.tensors(), cpu)
-    joined = again.beside(GraphInputs(there.loaded(), cpu)).visible
+    joined = again.graph_with_nodes(GraphInputs(there.loaded(), cpu)).visible
     assert set(joined.nodes) == set(there.nodes) | set(memory.nodes)
     rows = joined.rows(memory.nodes)
     assert (joined.degrees[rows] == 0).all()
@@ -145,4 +145,4 @@ def test_a_memory_keeps_the_first_of_each_class_with_their_features(dense: bool)
     np.testing.assert_array_equal(joined.degrees[joined.rows(there.nodes)], there.degrees)
     assert again.stored()["features"] > 0
     inputs = GraphInputs(here.loaded(), cpu)
-    assert again.beside(inputs) is inputs
+    assert again.graph_with_nodes(inputs) is inputs

@@ -29,8 +29,8 @@ def test_the_best_mean_over_draws_is_taken() -> None:
     tuned = tuning()
     for scores in ((0.5, 0.9, 0.6), (0.6, 0.1, 0.7)):  # the second candidate wins the first draw, the third the mean
         row = dict(zip(((0, 0.0), *CANDIDATES), scores, strict=True))
-        tuned.try_out(ONE, lambda _, steps, rate, row=row: row[steps, rate], SILENT)
-    tuned.settle()
+        tuned.score_candidates(ONE, lambda _, steps, rate, row=row: row[steps, rate], SILENT)
+    tuned.choose()
     assert (tuned.steps, tuned.rate) == (20, 0.005)
     assert tuned.scores == [], "a state does not carry them any longer"
 
@@ -43,26 +43,26 @@ def test_no_step_wins_a_draw_and_over_what_diverges() -> None:
             raise DivergenceError(f"a rate of {rate} is too large")
         return 0.4
 
-    means = tuned.try_out(ONE, score, SILENT)
+    means = tuned.score_candidates(ONE, score, SILENT)
     assert [float(each[0]) for each in means] == [0.4, 0.4, DIVERGED]
-    tuned.settle()
+    tuned.choose()
     assert (tuned.steps, tuned.rate) == (0, 0.0)
 
 
 def test_scores_so_far_are_part_of_the_state() -> None:
     tuned, again = tuning(), tuning()
-    tuned.try_out(ONE, lambda _, steps, rate: steps / 100, SILENT)  # noqa: ARG005
+    tuned.score_candidates(ONE, lambda _, steps, rate: steps / 100, SILENT)  # noqa: ARG005
     values = tuned.values()
-    tuned.try_out(ONE, lambda _, steps, rate: 1 - steps / 100, SILENT)  # noqa: ARG005
+    tuned.score_candidates(ONE, lambda _, steps, rate: 1 - steps / 100, SILENT)  # noqa: ARG005
     again.load(values, {}, torch.device("cpu"))
     assert again.scores == [[0.0, 0.05, 0.2]], "what was saved does not change with what goes on"
-    again.settle()
+    again.choose()
     assert again.steps == 20
 
 
 def test_scores_are_averaged_over_the_draws_of_supports_and_the_best_of_several_counts() -> None:
     tuned, draws = tuning(), Draws(3)
-    means = tuned.try_out(draws, lambda draw, steps, _: (draw + steps, 2 * draw), SILENT)  # type: ignore[arg-type]
+    means = tuned.score_candidates(draws, lambda draw, steps, _: (draw + steps, 2 * draw), SILENT)  # type: ignore[arg-type]
     assert [each.tolist() for each in means] == [[1, 2], [6, 2], [21, 2]]
     assert tuned.scores == [[2, 6, 21]]
 
@@ -70,5 +70,5 @@ def test_scores_are_averaged_over_the_draws_of_supports_and_the_best_of_several_
 def test_settings_fix_the_steps() -> None:
     fixed = FineTuning(HeadSettings(fine_tuning_steps=7, fine_tuning_rate=0.01))
     assert fixed.candidates == ((7, 0.01),)
-    fixed.settle((1, 0.1))
+    fixed.choose((1, 0.1))
     assert fixed.choice == (7, 0.01)

@@ -56,7 +56,7 @@ def test_vectors_stay_beside_their_nodes() -> None:
     assert memory.nodes.size == 16
     np.testing.assert_array_equal(memory.points(never)[:, 0].numpy(), memory.nodes)
     other = SampledMemory(6, seed=1)
-    other.become(memory, torch.device("cpu"))
+    other.copy_from(memory, torch.device("cpu"))
     np.testing.assert_array_equal(other.points(never)[:, 0].numpy(), other.nodes)
     assert other.stored() == memory.stored() == {"nodes": 16 * 24, "embeddings": 16 * 4}
 

@@ -1,17 +1,17 @@
-"""Choose the neighbourhood of a run among the candidates, by validation sessions.
+"""Choose the neighbourhood settings of ANCHOR by validation sessions.
 
-They are tried on the two blocks that no label ever touched, so that every pseudo-novel class can stand for a novel one:
-the encoder has seen all of them. The leading half of the columns tells the candidates apart as all of them do; with
-fewer a node's own features carry less information, and candidates that reach far gain.
+Candidates are evaluated on the two blocks that depend on no label. The encoder block is left out because the encoder
+was trained on the pseudo-novel classes, which play the role of novel classes here. The leading half of the basis
+columns ranks the candidates as all columns do; fewer columns would favour candidates with many hops.
 
-Above ``whole_up_to`` nodes a sample decides, with these differences, each of which saves passes over the graph:
+On graphs with more than ``whole_up_to`` nodes, a sample decides. This saves passes over the graph:
 
-- at most ``MOST_NODES`` labelled nodes of a class;
-- the rounds, in which means move, go over ``SAMPLE`` nodes drawn from all, each of which counts for n / ``SAMPLE``, and
-  neighbours have no part in them: x of these nodes is all they need;
-- neighbours have their part once, in the end. That takes the logits of all nodes, a table that candidates with the same
-  features around share; the draws of validation sessions stand side by side in it;
-- they have none where the features around, without them, are ``MOST_BEHIND`` the best ones or more.
+- At most ``MOST_NODES`` labelled nodes per class are used.
+- The rounds that move the means use ``SAMPLE`` random nodes, each with weight n / ``SAMPLE``, and no neighbours.
+- Neighbours' posteriors are used once, after the rounds. This needs the logits of all nodes. Candidates with the same
+  propagated features share this table, and all draws of validation sessions lie side by side in it.
+- Neighbours' posteriors are not tried for propagated features whose score without them is ``MOST_BEHIND`` or more below
+  the best one.
 """
 
 from collections.abc import Callable, Iterator
@@ -26,21 +26,21 @@ from graphfcl.methods.anchor.frame import Blocks, joined, points, points_of_bloc
 from graphfcl.methods.anchor.hop_encoder import HOPS
 from graphfcl.methods.anchor.rounds import run_rounds, with_neighbours
 from graphfcl.methods.anchor.settings import AnchorSettings, Neighbourhood
-from graphfcl.methods.blocks import Held, NodeTables, RowBlock, Table
+from graphfcl.methods.blocks import MemoryNeed, NodeTables, RowBlock, Table
 from graphfcl.methods.blocks.interface import TYPES, count_of_each_class, some_of_each_class
 from graphfcl.methods.learner import Progress, Tensors
 from graphfcl.methods.shared.validation_sessions import STEP_DRAWS, ValidationSessions
 from graphfcl.nn import tensor_of
 from graphfcl.stream import BaseSession
 
-Scores = Iterator[tuple[list[int], list[float]]]  # places of some candidates, and their scores
-PlanBlocks = Callable[[int], Blocks]  # XB and Â…ÂXB of so many hops, the leading columns
-Group = tuple[int, float]  # hops and weight of the features around
-MOST_NODES = 500  # labelled ones of a class
-MOST_BEHIND = 0.02  # that a score without neighbours may be, if they are to have a part
-SAMPLE = 20_000  # nodes that stand for all
-FEW_COLUMNS = 128  # of a basis that are not halved: a node's own features would say too little
-BYTES_OF_NUMBER = 20  # of rows that are held while they are joined and whitened
+Scores = Iterator[tuple[list[int], list[float]]]  # positions of some candidates, and their scores
+PlanBlocks = Callable[[int], Blocks]  # from a number of hops to the leading columns of XB and Â…ÂXB
+Group = tuple[int, float]  # hops and weight of the propagated features
+MOST_NODES = 500  # labelled nodes per class
+MOST_BEHIND = 0.02  # gap to the best score beyond which neighbours' posteriors are not tried
+SAMPLE = 20_000  # nodes that represent all nodes
+FEW_COLUMNS = 128  # a basis of this width or less is not halved: too little information would remain
+BYTES_OF_NUMBER = 20  # memory per number of a row while rows are joined and whitened
 
 
 def choose_neighbourhood(
@@ -52,9 +52,10 @@ def choose_neighbourhood(
     progress: Progress,
     kind: str,
 ) -> Neighbourhood:
-    """The candidate with the best mean score over some draws, or the first if that is hardly better.
+    """Choose the candidate with the best mean score over some draws of supports.
 
-    kind: the type of f and x.
+    The first candidate is kept unless another one is better by more than ``margin``. ``kind`` is the number type of f
+    and x.
     """
     candidates = settings.neighbourhoods()
     validation = ValidationSessions.draw(base, base.pseudo_novel_columns, seed)
@@ -80,7 +81,7 @@ def choose_neighbourhood(
 
 
 def _grouped(candidates: list[Neighbourhood]) -> dict[Group, list[int]]:
-    """Places of the candidates with the same features around, by hops and weight."""
+    """Group the positions of candidates by the hops and weight of their propagated features."""
     groups = sorted({(each.hops, each.hop_weight) for each in candidates})
     return {
         group: [place for place, each in enumerate(candidates) if (each.hops, each.hop_weight) == group]
@@ -90,7 +91,7 @@ def _grouped(candidates: list[Neighbourhood]) -> dict[Group, list[int]]:
 
 @dataclass(frozen=True, eq=False)
 class _Trials:
-    """All candidates are tried on all visible nodes."""
+    """Evaluation of the candidates on all visible nodes."""
 
     tables: NodeTables
     validation: ValidationSessions
@@ -113,7 +114,7 @@ class _Trials:
             x.remove()
 
     def _score(self, x: Table, base: Anchors, how: Neighbourhood) -> float:
-        """The mean score of some draws of validation sessions."""
+        """Average the score over some draws of validation sessions."""
         visible, scores = self.tables.visible, []
         queries = visible.rows(self.validation.queries[0])
         for draw in range(_draw_count(self.validation)):
@@ -128,10 +129,10 @@ class _Trials:
 
 
 class _SampledTrials(_Trials):
-    """All candidates are tried on a sample; see the module docstring."""
+    """Evaluation of the candidates on a sample of the nodes; see the module docstring."""
 
     def scores(self, candidates: list[Neighbourhood], plan: PlanBlocks) -> Scores:
-        """Where a score without neighbours is far behind, it counts for all candidates of a group."""
+        """Yield scores by group. A group far behind without neighbours gets that score for all its candidates."""
         parts = (self.validation.train, self.validation.queries)
         train, queries = (some_of_each_class(part, MOST_NODES, self.seed) for part in parts)
         validation = replace(self.validation, train=train, queries=queries)
@@ -148,21 +149,27 @@ class _SampledTrials(_Trials):
 
 @dataclass(frozen=True, eq=False)
 class Draws:
-    """directions: (draws, C, D) Aμ_c/(ℓ_c √q). counts: (draws, C) labels of each class."""
+    """Class directions of several draws of validation sessions.
+
+    Args:
+        directions: (draws, C, D) Aμ_c/(ℓ_c √q).
+        counts: (draws, C) number of labels of each class.
+        temperature: T.
+    """
 
     directions: torch.Tensor
     counts: torch.Tensor
     temperature: float
 
     def logits(self, vectors: torch.Tensor) -> torch.Tensor:
-        """(n, draws · C) of (n, D) x."""
+        """Compute (n, draws · C) logits from (n, D) x."""
         draws = zip(self.directions, self.counts, strict=True)
         return torch.cat([logits_of(vectors, *each, self.temperature) for each in draws], dim=1)
 
 
 @dataclass(frozen=True, eq=False)
 class _SampledRows:
-    """(m, ΣD) rows of the blocks: of known classes, queries, supports of all draws, and of the sample."""
+    """(m, ΣD) rows of the blocks: train nodes of known classes, queries, supports of all draws, and the sample."""
 
     train: torch.Tensor
     queries: torch.Tensor
@@ -172,12 +179,12 @@ class _SampledRows:
 
 @dataclass(frozen=True, eq=False)
 class _SampledTrial(_Trials):
-    """The candidates with one number of hops."""
+    """Evaluation of the candidates with one number of hops."""
 
     blocks: Blocks
 
     def scores_of(self, candidates: list[Neighbourhood]) -> list[float]:
-        """Of some with the same weight of the features around. They are stored: a run that goes on reads them."""
+        """Score candidates with the same weight of propagated features. A resumed run reads the stored scores."""
         settings, (nodes, labels), (queries, classes) = self.settings, self.validation.train, self.validation.queries
         drawn = {f"supports {number}": each for number, each in enumerate(self.validation.supports)}
         stored = self.tables.remember(
@@ -215,7 +222,7 @@ class _SampledTrial(_Trials):
         return points(joined(blocks.split(rows), frame, blocks.weights), frame, blocks.kind)
 
     def _frame(self, blocks: Blocks) -> Tensors:
-        """Centres by the sample; middle, R and ρ̄ by the nodes of known classes."""
+        """Compute the centres from the sample, and the middle, R and ρ̄ from the nodes of known classes."""
         labels = tensor_of(self.validation.train[1], self.tables.device)
         parts = blocks.split(self._rows.sample)
         frame = {f"centre.{place}": part.double().mean(dim=0).float() for place, part in enumerate(parts)}
@@ -223,7 +230,7 @@ class _SampledTrial(_Trials):
         return {**frame, **whitening(vectors, labels, self.validation.known_count, self.settings.shrinkage)}
 
     def _draws(self, blocks: Blocks, frame: Tensors) -> Draws:
-        """The directions with which the rounds over the sample end, for each draw."""
+        """Compute the class directions after the rounds over the sample, for each draw."""
         device = self.tables.device
         of_train, of_supports, of_sample = (
             self._points(rows, blocks, frame) for rows in (self._rows.train, self._rows.supports, self._rows.sample)
@@ -247,7 +254,7 @@ class _SampledTrial(_Trials):
 
     @cached_property
     def _rows(self) -> _SampledRows:
-        """Rows that lie anywhere take a pass over the tables, so all are read in one."""
+        """Read all rows in one pass over the tables."""
         nodes = sampled_nodes(self.tables.visible.nodes, self.seed)
         lists = (self.validation.train[0], self.validation.queries[0], self._supports, nodes)
         rows = self.tables.visible.rows(np.concatenate(lists))
@@ -256,10 +263,7 @@ class _SampledTrial(_Trials):
 
 
 def directions_by_sample(anchors: Anchors, sample: torch.Tensor, each: float, settings: AnchorSettings) -> torch.Tensor:
-    """(C, D) directions after rounds over some nodes without neighbours.
-
-    each: nodes that one of the (m, D) sampled ones counts for.
-    """
+    """Compute (C, D) directions after rounds over (m, D) sampled nodes, each with weight ``each``."""
     directions, wide = anchors.directions(settings), sample.float()
     for _ in range(settings.rounds):
         posterior = probabilities(logits_of(wide, directions, anchors.counts, settings.temperature))
@@ -269,7 +273,7 @@ def directions_by_sample(anchors: Anchors, sample: torch.Tensor, each: float, se
 
 
 def _logits_table(blocks: Blocks, frame: Tensors, draws: Draws) -> Table:
-    """(n, draws · C) by the nodes' own vectors; x is made on the way and not stored."""
+    """Compute (n, draws · C) logits from the nodes' own vectors. x is not stored."""
     more = {"directions": draws.directions, "counts": draws.counts}
     columns = draws.counts.numel()
     return blocks.mapped("logits", _logits_of_draws, columns, frame, more, temperature=draws.temperature)
@@ -280,8 +284,10 @@ def _logits_of_draws(block: RowBlock) -> torch.Tensor:
     return draws.logits(points_of_block(block))
 
 
-def held_by_choice(base: BaseSession, tables: NodeTables, rank: int, settings: AnchorSettings, seed: int) -> Held:
-    """What is held while candidates are tried on a sample. rank: columns of the basis."""
+def memory_of_choice(
+    base: BaseSession, tables: NodeTables, rank: int, settings: AnchorSettings, seed: int
+) -> MemoryNeed:
+    """State the memory that choosing on a sample takes, for a basis of ``rank`` columns."""
     validation = ValidationSessions.draw(base, base.pseudo_novel_columns, seed)
     if len(settings.neighbourhoods()) == 1 or not validation.has_new_classes:
         return _held(0, 0)
@@ -290,8 +296,8 @@ def held_by_choice(base: BaseSession, tables: NodeTables, rank: int, settings: A
     return _held(rows, 2 * trial_columns(rank, settings, sampled=True))
 
 
-def _held(rows: int, columns: int) -> Held:
-    return Held.of_rows("choosing the neighbourhood", rows, columns, BYTES_OF_NUMBER)
+def _held(rows: int, columns: int) -> MemoryNeed:
+    return MemoryNeed.of_rows("choosing the neighbourhood", rows, columns, BYTES_OF_NUMBER)
 
 
 def _draw_count(validation: ValidationSessions) -> int:
@@ -299,19 +305,19 @@ def _draw_count(validation: ValidationSessions) -> int:
 
 
 def _supports_of(validation: ValidationSessions) -> np.ndarray:
-    """Nodes, ascending, of all draws; a class may have too few for a draw."""
+    """Return the support nodes of all draws in ascending order, without the −1 of classes with too few nodes."""
     nodes = np.unique(np.concatenate(validation.supports[: _draw_count(validation)], axis=None))
     return nodes[nodes >= 0]
 
 
 def sampled_nodes(nodes: np.ndarray, seed: int) -> np.ndarray:
-    """Some of the visible nodes, in their order; all if they are few."""
+    """Draw at most ``SAMPLE`` visible nodes and keep their order."""
     if nodes.size <= SAMPLE:
         return nodes
     return nodes[np.sort(np.random.default_rng([seed, 10]).choice(nodes.size, SAMPLE, replace=False))]
 
 
 def trial_columns(rank: int, settings: AnchorSettings, *, sampled: bool) -> int:
-    """Columns of the basis that are tried: at most ``trial_rank``; with a sample half of the basis, but not few."""
+    """Number of basis columns for trials: at most ``trial_rank``, and half of a large basis if a sample is used."""
     most = min(settings.trial_rank, rank)
     return min(most, max(FEW_COLUMNS, -(-rank // 2))) if sampled else most

@@ -1,19 +1,19 @@
-"""Class sums of x, and what follows from them in closed form: the metric and class directions.
+"""Class sums of x, and the metric and class directions that follow from them in closed form.
 
-**Metric.** Vectors are whitened by the within-class covariance of session 0, shrunk by ρ̄ = ρ tr(S_w)/D (``frame.py``):
-before they get unit length it is I, of which E = ρ̄ RᵀR is what the shrinkage added. Later classes have a covariance of
-their own. Their labelled nodes add x xᵀ to Q, of which blocks on the diagonal are kept. With C₁ later classes among the
-C that have a label, the covariance of all classes is::
+**Metric.** Vectors are whitened by the within-class covariance of session 0, shrunk by ρ̄ = ρ tr(S_w)/D (``frame.py``).
+Before vectors are scaled to unit length, their covariance is therefore I, of which the shrinkage contributes
+E = ρ̄ RᵀR. Later classes have another covariance. Their labelled nodes add x xᵀ to Q, which is kept as a block-diagonal
+matrix. With C₁ later classes among the C classes that have a label, the covariance of all classes is::
 
     W = Q − Σ_c S_c S_cᵀ/n_c,   N = Σ_c (n_c − 1)                                       (over later classes)
     B = (1 − b) I + b (s W/N + E),   b = C₁/C · N/(N + κ),   A = B⁻¹
 
-s = (D − tr E)/v₀ brings unit vectors to the scale of I; v₀ is the trace of the pooled within-class covariance of
-session 0 in x. With one label per later class N = 0, and A = I.
+s = (D − tr E)/v₀ rescales unit vectors to I, where v₀ is the trace of the pooled within-class covariance of session 0
+in x. If each later class has one label, N = 0 and A = I.
 
-**Directions.** Class c has the direction Aμ_c/(ℓ_c √q), q the mean of xᵀAx over labelled nodes of session 0. The mean
-of n vectors whose true mean has the squared length ℓ² has ℓ² + (q − ℓ²)/n, so ℓ_c² = (μ_cᵀAμ_c − q/n)/(1 − 1/n), shrunk
-to that of well-known classes.
+**Directions.** Class c has the direction Aμ_c/(ℓ_c √q), where q is the mean of xᵀAx over labelled nodes of session 0.
+If the true mean has the squared length ℓ², the mean of n vectors has the expected squared length ℓ² + (q − ℓ²)/n. The
+estimate is therefore ℓ_c² = (μ_cᵀAμ_c − q/n)/(1 − 1/n), shrunk towards the squared length of classes with many labels.
 """
 
 from dataclasses import dataclass, field, replace
@@ -26,18 +26,20 @@ from graphfcl.methods.blocks import NodeTables, RowBlock, Table
 from graphfcl.methods.learner import Labelled, Tensors
 from graphfcl.methods.shared.untrained_features import symmetric
 
-CHUNK = 16_384  # rows that are turned from 16 into 32 bits at a time
-MIN_LABELS_FOR_LENGTH = 20  # from so many on a class tells how long means are
-LEAST_VARIANCE = 0.01  # within classes, of vectors of length 1: less would divide by roundings
-HALVINGS = 30  # of b, until B is positive definite; numbers that are not finite never are
+CHUNK = 16_384  # rows that are converted from 16 to 32 bits at a time
+MIN_LABELS_FOR_LENGTH = 20  # classes with this many labels determine the usual length of means
+LEAST_VARIANCE = 0.01  # lower bound of the variance within classes, so that rounding errors are not amplified
+HALVINGS = 30  # b is halved at most this often until B is positive definite
 
 
 @dataclass(frozen=True, eq=False)
 class Shrinkage:
-    """What session 0 fixed of the metric.
+    """The parts of the metric that session 0 determines.
 
-    many: its classes. added: (b, w, w) E, blocks on the diagonal, in 64 bits; the last one is padded with zeros.
-    prior: κ.
+    Args:
+        many: Number of classes of session 0.
+        added: (b, w, w) diagonal blocks of E in 64 bits; the last block is padded with zeros.
+        prior: κ.
     """
 
     many: int
@@ -46,23 +48,26 @@ class Shrinkage:
 
     @classmethod
     def of(cls, many: int, frame: Tensors, settings: AnchorSettings) -> "Shrinkage":
-        """frame: has R and ρ̄."""
+        """Compute E from R and ρ̄ of the frame."""
         parts = in_blocks(frame["whitening"].double(), settings.covariance_columns)
         added = frame["shift"].double() * (parts.transpose(1, 2) @ parts)
         return cls(many, added, settings.covariance_prior)
 
     @property
     def columns(self) -> int:
-        """Of a block."""
+        """Number of columns of a block."""
         return self.added.shape[1]
 
 
 @dataclass(frozen=True, eq=False)
 class Anchors:
-    """All that is kept of labelled nodes. Immutable.
+    """Everything that is kept of labelled nodes. Immutable.
 
-    sums: (C, D) Σ x in 64 bits. counts: (C,) how many. products: (b, w, w) Σ x xᵀ over later classes, blocks on the
-    diagonal, in 64 bits. shrinkage: None for A = I.
+    Args:
+        sums: (C, D) Σ x in 64 bits.
+        counts: (C,) number of labelled nodes.
+        products: (b, w, w) diagonal blocks of Σ x xᵀ over later classes, in 64 bits.
+        shrinkage: The fixed parts of the metric; None for A = I.
     """
 
     sums: torch.Tensor
@@ -80,14 +85,14 @@ class Anchors:
     def of(
         cls, tables: NodeTables, x: Table, labelled: Labelled, count: int, shrinkage: Shrinkage | None = None
     ) -> "Anchors":
-        """Class sums of x over labelled nodes."""
+        """Sum x over labelled nodes, class by class."""
         read = {"x": x, "labels": tables.labels(labelled)}
         many, columns = (count, 0) if shrinkage is None else (shrinkage.many, shrinkage.columns)
         sums = tables.sums("anchors", _anchor_sums, tables=read, count=count, many=many, columns=columns)
         return cls(**sums, shrinkage=shrinkage)
 
     def plus(self, points: torch.Tensor, labels: torch.Tensor, count: int) -> "Anchors":
-        """With more labelled nodes, of ``count`` classes in all."""
+        """Add labelled nodes; there are then ``count`` classes."""
         sums, counts = class_sums(points, labels, count)
         before = len(self.counts)
         if before:
@@ -96,7 +101,7 @@ class Anchors:
         return replace(self, sums=sums, counts=counts, products=self.products + self._products(points, labels))
 
     def minus(self, points: torch.Tensor, labels: torch.Tensor) -> "Anchors":
-        """Without some that were added before."""
+        """Subtract labelled nodes that were added before."""
         sums, counts = class_sums(points, labels, len(self.counts))
         products = self.products - self._products(points, labels)
         return replace(self, sums=self.sums - sums, counts=self.counts - counts, products=products)
@@ -115,14 +120,14 @@ class Anchors:
 
     @cached_property
     def first(self) -> slice:
-        """The classes of session 0."""
+        """Columns of the classes of session 0."""
         return slice(0, len(self.counts) if self.shrinkage is None else self.shrinkage.many)
 
     @cached_property
     def _base_variance(self) -> float:
-        """v₀: trace of the pooled within-class covariance of session 0; x has unit length.
+        """v₀, the trace of the pooled within-class covariance of session 0, for x of unit length.
 
-        Of all classes, if no class of session 0 has two labels any more.
+        All classes are pooled if no class of session 0 has two labels any more.
         """
         some = self.first if self.scaled_by_session_0 else slice(None)
         counts, sums = self.counts[some], self.sums[some]
@@ -142,7 +147,7 @@ class Anchors:
         return float((counts[counts > 0] - 1).sum())
 
     def _share_at(self, spare: float) -> float:
-        """b, if N were ``spare``."""
+        """Compute b for a given N."""
         if self.shrinkage is None or not spare > 0:
             return 0.0
         known = self.counts > 0
@@ -150,7 +155,7 @@ class Anchors:
 
     @property
     def later_share(self) -> float:
-        """b: how much later classes have to say of the covariance."""
+        """b, the weight of later classes in the covariance."""
         return self._share_at(self.spare)
 
     @cached_property
@@ -159,13 +164,13 @@ class Anchors:
         return self._base_variance / self._unshrunk
 
     def inverse_at(self, spare: float) -> "Inverse | None":
-        """A by W as it is, if N were ``spare``; None if it is I."""
+        """Compute A from the current W for a given N; None means A = I."""
         if self.shrinkage is None or not spare > 0:
             return None
         if spare not in self._inverses:
             inverse = self._inverse(self._share_at(spare), spare)
             for other in [each for each in self._inverses if each != self.spare]:
-                del self._inverses[other]  # each has megabytes
+                del self._inverses[other]  # each takes megabytes
             self._inverses[spare] = inverse
         return self._inverses[spare]
 
@@ -183,7 +188,7 @@ class Anchors:
             if not failed.any() and torch.isfinite(factor).all():
                 values = torch.cholesky_inverse(factor)
                 return Inverse(values, float((values * added).sum()), share * weight, halved=halvings > 0)
-            share /= 2  # vectors were taken back that differ from those that were added
+            share /= 2  # B can be indefinite if vectors changed between being added and subtracted
         return None
 
     @property
@@ -195,11 +200,11 @@ class Anchors:
 
     @cached_property
     def metric(self) -> "Metric":
-        """A, and the mean lengths under it."""
+        """A and the mean squared length under it."""
         return self.metric_by(self.inverse_at(self.spare))
 
     def metric_by(self, inverse: "Inverse | None") -> "Metric":
-        """The same, if A is known; None is I."""
+        """Return the metric for a given A; None means A = I."""
         if inverse is None:
             return Metric(None, 1.0)
         assert self.shrinkage is not None
@@ -212,18 +217,24 @@ class Anchors:
         length = within * (total - known) / total + float((counts * squares).sum()) / total
         return replace(plain, length=length)
 
-    # What follows from it
+    # Means, directions and logits
 
     def moved(
         self, sums: torch.Tensor, total: torch.Tensor, settings: AnchorSettings
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """(C, D) means of labelled and unlabelled nodes, and (C,) how many independent nodes each stands for.
+        """Compute the class means of labelled and unlabelled nodes.
 
-        sums: (C, D) Σ_v P_vc x_v. total: (C,) Σ_v P_vc. The unlabelled nodes of a class weigh at most τ labels::
+        The unlabelled nodes of a class have at most the weight of τ labels::
 
             μ_c = (S_c + t Σ_v P_vc x_v / Σ_v P_vc) / (n_c + t),   t = min(τ, Σ_v P_vc)
 
-        Its variance is that of (n_c + t)² / (n_c + t²/Σ_v P_vc) nodes.
+        Args:
+            sums: (C, D) Σ_v P_vc x_v.
+            total: (C,) Σ_v P_vc.
+            settings: Settings of ANCHOR.
+
+        Returns:
+            (C, D) means, and the (C,) effective numbers of nodes, (n_c + t)² / (n_c + t²/Σ_v P_vc).
         """
         known = self.counts > 0
         total = total.clamp(min=1e-6)
@@ -232,11 +243,11 @@ class Anchors:
         return means * known[:, None], (self.counts + weight) ** 2 / (self.counts + weight**2 / total) * known
 
     def directions(self, settings: AnchorSettings) -> torch.Tensor:
-        """(C, D) Aμ_c/(ℓ_c √q) by the sums alone."""
+        """Compute the (C, D) directions Aμ_c/(ℓ_c √q) from the sums alone."""
         return directions_of(self.means, self.counts, self.metric, settings)
 
     def logits(self, points: torch.Tensor, settings: AnchorSettings) -> torch.Tensor:
-        """(n, C) T times the products with the directions; −∞ for a class without a label."""
+        """Compute (n, C) logits from the sums alone; −∞ for a class without a label."""
         return logits_of(points, self.directions(settings), self.counts, settings.temperature)
 
     # State
@@ -251,17 +262,22 @@ class Anchors:
         sums, counts, products = (tensors[f"anchors.{name}"].to(device) for name in ("sums", "counts", "products"))
         products = symmetric(products)
         if sums.dtype != torch.float64 or sums.shape[:1] != counts.shape:
-            raise ValueError("class sums and counts do not fit together")
+            raise ValueError("class sums and counts do not match")
         if shrinkage is not None and _kind(products) != _kind(shrinkage.added):
-            raise ValueError("products of later classes have another shape than the frame")
+            raise ValueError("products of later classes and the frame have different shapes")
         return cls(sums, counts, products, shrinkage)
 
 
 @dataclass(frozen=True, eq=False)
 class Inverse:
-    """A = B⁻¹ in blocks on the diagonal, in 64 bits: values + rowsᵀ rows.
+    """A = B⁻¹ as diagonal blocks ``values + rowsᵀ rows``, in 64 bits.
 
-    values: (b, w, w). trace: of values E. weight: the factor of W in B. halved: b had to be. rows: (b, k, w), or None.
+    Args:
+        values: (b, w, w) blocks.
+        trace: Trace of ``values`` times E.
+        weight: Factor of W in B.
+        halved: Whether b was halved to make B positive definite.
+        rows: (b, k, w) low-rank part, or None.
     """
 
     values: torch.Tensor
@@ -271,7 +287,7 @@ class Inverse:
     rows: torch.Tensor | None = None
 
     def times(self, vectors: torch.Tensor) -> torch.Tensor:
-        """(m, D) vectors times A."""
+        """Multiply (m, D) vectors by A."""
         parts = in_blocks(vectors, self.values.shape[1])
         turned = parts @ self.values
         if self.rows is not None:
@@ -279,29 +295,36 @@ class Inverse:
         return turned.transpose(0, 1).flatten(1)[:, : vectors.shape[1]]
 
     def trace_with(self, added: torch.Tensor) -> float:
-        """tr(AE)."""
+        """Compute tr(AE)."""
         return self.trace if self.rows is None else self.trace + float((self.rows @ added * self.rows).sum())
 
 
 @dataclass(frozen=True, eq=False)
 class Metric:
-    """A, and lengths under it. inverse: None for I. length: q."""
+    """The metric A (``inverse``, None for I) and the mean squared length q (``length``) under it."""
 
     inverse: Inverse | None
     length: float
 
     def times(self, vectors: torch.Tensor) -> torch.Tensor:
-        """(m, D) vectors times A, in 64 bits."""
+        """Multiply (m, D) vectors by A in 64 bits."""
         vectors = vectors.double()
         return vectors if self.inverse is None else self.inverse.times(vectors)
 
     def squares(self, vectors: torch.Tensor) -> torch.Tensor:
-        """(m,) vᵀAv."""
+        """Compute (m,) vᵀAv."""
         return (vectors * self.times(vectors)).sum(dim=1)
 
 
 def lengths_of(squares: torch.Tensor, weights: torch.Tensor, length: float, settings: AnchorSettings) -> torch.Tensor:
-    """(C,) ℓ_c √q. squares: (C,) μ_cᵀAμ_c. weights: (C,) nodes that each mean stands for. length: q."""
+    """Compute (C,) ℓ_c √q.
+
+    Args:
+        squares: (C,) μ_cᵀAμ_c.
+        weights: (C,) effective number of nodes of each mean.
+        length: q.
+        settings: Settings of ANCHOR.
+    """
     noise = 1 / weights.clamp(min=1)
     squares = ((squares - length * noise) / (1 - noise).clamp(min=0.3)).clamp(0, length)
     squares = torch.where(weights > 1.5, squares, torch.zeros_like(squares))
@@ -314,19 +337,19 @@ def lengths_of(squares: torch.Tensor, weights: torch.Tensor, length: float, sett
 
 
 def directions_of(means: torch.Tensor, weights: torch.Tensor, metric: Metric, settings: AnchorSettings) -> torch.Tensor:
-    """(C, D) Aμ_c/(ℓ_c √q)."""
+    """Compute the (C, D) directions Aμ_c/(ℓ_c √q). ``weights`` are the effective numbers of nodes."""
     turned = metric.times(means)
     lengths = lengths_of((means * turned).sum(dim=1), weights, metric.length, settings)
     return (turned / lengths[:, None]).float()
 
 
 def logits_of(points: torch.Tensor, directions: torch.Tensor, counts: torch.Tensor, temperature: float) -> torch.Tensor:
-    """(n, C) temperature times x·direction; −∞ for a class without a label."""
+    """Compute (n, C) logits, ``temperature`` times x·direction; −∞ for a class without a label."""
     return products_with(points, directions, temperature).masked_fill(~(counts > 0), -torch.inf)
 
 
 def probabilities(logits: torch.Tensor) -> torch.Tensor:
-    """softmax over the last axis, computed in 64 bits: in 32 its last digits would depend on the order of classes."""
+    """Softmax over the last axis, in 64 bits so that the last digits do not depend on the order of classes."""
     return torch.softmax(logits, dim=-1, dtype=torch.float64).float()
 
 
@@ -336,13 +359,13 @@ def log_probabilities(logits: torch.Tensor) -> torch.Tensor:
 
 
 def products_with(points: torch.Tensor, directions: torch.Tensor, factor: float) -> torch.Tensor:
-    """(n, C) factor · x·direction."""
+    """Compute the (n, C) products ``factor`` · x·direction."""
     parts = [points[start : start + CHUNK].float() @ directions.T for start in range(0, len(points), CHUNK)]
     return factor * (torch.cat(parts) if parts else points.float() @ directions.T)
 
 
 def class_sums(points: torch.Tensor, labels: torch.Tensor, count: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """(count, D) sums in 64 bits and (count,) numbers of points."""
+    """Sum points by class: (count, D) sums in 64 bits, and (count,) numbers of points."""
     sums = torch.zeros(count, points.shape[1], dtype=torch.float64, device=points.device)
     for start in range(0, len(points), CHUNK):
         part = slice(start, start + CHUNK)
@@ -351,7 +374,7 @@ def class_sums(points: torch.Tensor, labels: torch.Tensor, count: int) -> tuple[
 
 
 def products_of(points: torch.Tensor, columns: int) -> torch.Tensor:
-    """(b, w, w) Σ x xᵀ in 64 bits, blocks on the diagonal of ``columns`` columns each."""
+    """Compute the (b, w, w) diagonal blocks of Σ x xᵀ in 64 bits, of ``columns`` columns each."""
     size = -(-points.shape[1] // columns)
     total = torch.zeros(size, columns, columns, dtype=torch.float64, device=points.device)
     for part in points.split(CHUNK):
@@ -361,7 +384,7 @@ def products_of(points: torch.Tensor, columns: int) -> torch.Tensor:
 
 
 def in_blocks(vectors: torch.Tensor, columns: int) -> torch.Tensor:
-    """(b, m, w) the columns of (m, D) vectors in b blocks of equal width, of at most ``columns``, padded with zeros."""
+    """Split (m, D) vectors into (b, m, w) column blocks of equal width w ≤ ``columns``, padded with zeros."""
     count = max(1, -(-vectors.shape[1] // columns))
     width = -(-vectors.shape[1] // count)
     padded = torch.nn.functional.pad(vectors, (0, count * width - vectors.shape[1]))

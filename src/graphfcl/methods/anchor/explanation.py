@@ -1,9 +1,9 @@
-"""Why ANCHOR answered what it did: the classes in competition, and which blocks, features and neighbours decided.
+"""Explanations of ANCHOR's predictions: which blocks, features and neighbours decided between two classes.
 
-T x·(d_a − d_b), the difference of the logits of the two likeliest classes a and b with directions d, is linear in f(v),
-and every block of f is linear in features once its length is known. So the difference is a sum over blocks; that of the
-first block a sum over the node's features, that of the second a sum over the nodes around. What the head of
-session 0 and ridge regression make of it, in log-probabilities, is added as one number.
+The logit difference T x·(d_a − d_b) of the two most likely classes a and b with directions d is linear in f(v). Each
+block of f is linear in features once its length is known. The difference is therefore a sum over blocks. The part of
+the first block is a sum over the node's features, and the part of the second block a sum over surrounding nodes. The
+effect of head and ridge regression, a difference of log-probabilities, is reported as one number.
 """
 
 from dataclasses import dataclass
@@ -22,19 +22,19 @@ BLOCKS = ("own features", "features around", "encoder", "head and ridge")
 
 @dataclass(frozen=True, eq=False)
 class Evidence(Surroundings):
-    """What an explanation is made of. blocks: the three (1, k) blocks of the node."""
+    """The data of an explanation. ``blocks`` are the three (1, k) blocks of the node."""
 
     rounds: Rounds
     blocks: list[torch.Tensor]
     knowledge: AnchorKnowledge
 
     def table_rows(self, rows: np.ndarray) -> np.ndarray:
-        """Rows of the tables for rows of ``graph``."""
+        """Translate rows of ``graph`` to rows of the tables."""
         return self.tables.visible.rows(self.numbers(rows))
 
     @torch.no_grad()
     def explain(self, top: int) -> Explanation:
-        """Explain the answer for the node."""
+        """Explain the prediction for the node, with ``top`` classes, features and neighbours."""
         here = self.table_rows(np.array([self.row]))
         posterior = self.rounds.posteriors_at(here)
         tensors = self.knowledge.answer_tensors()
@@ -69,7 +69,7 @@ class Evidence(Surroundings):
     def _neighbours(
         self, own: np.ndarray, first: int, second: int, top: int
     ) -> tuple[tuple[int, float, float, float], ...]:
-        """own: (m,) posterior of the first class, of the nodes in ``near`` by their own vectors."""
+        """List the strongest neighbours. ``own`` is their (m,) posterior of the first class from their own vectors."""
         others = self.near.indices != self.row
         nodes, shares, own = self.numbers(self.near.indices[others]), self.near.data[others], own[others]
         links = self._links()[others]
@@ -78,7 +78,7 @@ class Evidence(Surroundings):
         return tuple((int(nodes[k]), float(shares[k]), float(own[k]), float(adds[k])) for k in order)
 
     def _links(self) -> np.ndarray:
-        """(m, C) what the link to each node in ``near`` adds to the logits, without the weight β."""
+        """Compute the (m, C) contributions of links to neighbours to the logits, without the weight β."""
         rows, mean, ratios = self.near.indices, np.float32(self.tables.mean_weight), self.rounds.ratios
         if ratios is None:
             return np.zeros((rows.size, len(self.rounds.counts)))

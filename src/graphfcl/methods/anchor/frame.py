@@ -1,7 +1,8 @@
 """From features to x(v): the blocks of f(v), their centres, and the whitening.
 
-A node's blocks are XB, Â…ÂXB and Z side by side. Every formula here is a function of some rows; tables call it for
-blocks of rows (``methods/blocks``).
+The blocks of a node are its rows of XB (own features), Â…ÂXB (propagated features) and Z (encoder output). Each formula
+is a function of a chunk of rows, so tables of large graphs can apply it chunk by chunk (``methods/blocks``). The
+*frame* is everything that session 0 fixes: the centres, the mean of class means, and the whitening.
 """
 
 from collections.abc import Callable
@@ -18,15 +19,20 @@ from graphfcl.methods.learner import Labelled, Tensors
 from graphfcl.methods.shared.untrained_features import unit_rows
 
 FRAME = ("centre.0", "centre.1", "centre.2", "middle", "whitening")
-LARGEST = 1e4  # entry of a root, so that 16 bits hold it
-TILE = 256  # columns of products that are computed at a time where half of them is known
+LARGEST = 1e4  # largest entry of a root R, so that it can be stored in 16 bits
+TILE = 256  # columns per step in products of symmetric and triangular matrices
 
 
 @dataclass(frozen=True, eq=False)
 class Blocks:
     """The blocks of all nodes.
 
-    table: (n, ΣD) side by side. widths: columns of each. weights: those in f. kind: the type of f and x.
+    Args:
+        tables: The tables of the graph.
+        table: (n, ΣD) table with the blocks side by side.
+        widths: Number of columns of each block.
+        weights: Weight of each block in f.
+        kind: Number type of f and x, as a numpy type string.
     """
 
     tables: NodeTables
@@ -37,7 +43,7 @@ class Blocks:
 
     @classmethod
     def of(cls, tables: NodeTables, parts: list[Table], weights: tuple[float, ...], kind: str = "<f4") -> "Blocks":
-        """Join tables of blocks, of which the last may be missing."""
+        """Join the tables of the blocks. The last block may be missing."""
         widths = [part.columns for part in parts]
         joined = tables.side_by_side([part for part in parts if part.columns], block_kind(tables.visible, kind))
         return cls(tables, joined, (*widths, *[0] * (len(weights) - len(parts))), weights, kind)
@@ -47,16 +53,16 @@ class Blocks:
         return {"widths": list(self.widths), "weights": list(self.weights), "point_kind": self.kind}
 
     def split(self, rows: torch.Tensor) -> list[torch.Tensor]:
-        """The blocks of some rows of the table."""
+        """Split rows of the table into blocks."""
         return list(rows.split(list(self.widths), dim=1))
 
     def centres(self) -> Tensors:
-        """The means of the blocks over the visible nodes."""
+        """Compute the means of the blocks over the visible nodes."""
         parts = self.tables.column_means(self.table).split(list(self.widths))
         return {f"centre.{place}": centre for place, centre in enumerate(parts)}
 
     def frame(self, centres: Tensors, labelled: Labelled, count: int, shrinkage: float) -> Tensors:
-        """Centres of the blocks, the mean of class means, R and ρ̄."""
+        """Compute the frame: centres, mean of class means, R and ρ̄."""
         read, values = {"blocks": self.table, "labels": self.tables.labels(labelled)}, self.values
         sums = self.tables.sums("class-sums", _class_sums, tables=read, tensors=centres, count=count, **values)
         within = self.tables.sums("within", _spread, tables=read, tensors={**centres, **sums}, **values)["within"]
@@ -66,24 +72,24 @@ class Blocks:
     def mapped(
         self, phase: str, function: RowMap, columns: int, frame: Tensors, more: Tensors | None = None, **options: Any
     ) -> Table:
-        """(n, columns) a function of the blocks and a frame. more: further tensors that it reads."""
+        """Map blocks and a frame to an (n, columns) table. ``more`` are further tensors for the function."""
         tensors = {**{name: frame[name] for name in FRAME if name in frame}, **(more or {})}
         read = {"blocks": self.table}
         return self.tables.table(phase, function, columns, tables=read, tensors=tensors, **options, **self.values)
 
     def vectors(self, frame: Tensors, *, last_use: bool = False) -> Table:
-        """(n, D) x of all nodes. last_use: of the blocks."""
+        """Compute the (n, D) table of x. With ``last_use`` the blocks are not needed afterwards."""
         done = ("blocks",) * last_use
         return self.mapped("x", points_of_block, self.table.columns, frame, kind=self.kind, last_use=done)
 
 
 def block_kind(visible: VisibleNodes, kind: str) -> str:
-    """The type of blocks if f and x have this one. Only words, whose rows have unit length, fit in 16 bits."""
+    """Number type of the blocks for this type of f and x. Only bag-of-words rows, of unit length, fit 16 bits."""
     return kind if visible.sparse_features and visible.feature_count else "<f4"
 
 
 def joined(blocks: list[torch.Tensor], frame: Tensors, weights: tuple[float, ...]) -> torch.Tensor:
-    """(r, D) f(v): the blocks side by side, each centred, of unit length, and weighted."""
+    """Compute (r, D) f(v): each block is centred, scaled to unit length, weighted, and put side by side."""
     parts = [
         weight * unit_rows(block.float() - frame[f"centre.{place}"])
         for place, (block, weight) in enumerate(zip(blocks, weights, strict=True))
@@ -92,18 +98,18 @@ def joined(blocks: list[torch.Tensor], frame: Tensors, weights: tuple[float, ...
 
 
 def points(vectors: torch.Tensor, frame: Tensors, kind: str) -> torch.Tensor:
-    """(r, D) x(v) of this type, from f(v)."""
+    """Compute (r, D) x(v) from f(v), in the number type ``kind``."""
     return unit_rows(times_upper(vectors - frame["middle"], frame["whitening"])).to(TYPES[kind])
 
 
 def points_of_block(block: RowBlock) -> torch.Tensor:
-    """(rows, D) x from the blocks and a frame."""
+    """Compute (rows, D) x of a chunk from its blocks and the frame."""
     kind = block.values["point_kind"]
     return _by_rows(block, block.rows("blocks"), lambda some: points(_joined(block, some), block.tensors, kind))
 
 
 def _by_rows(block: RowBlock, rows: torch.Tensor, function: Callable[[torch.Tensor], torch.Tensor]) -> torch.Tensor:
-    """A function of rows of the blocks, of the type of x; a few rows in 32 bits at a time."""
+    """Apply a function to a few rows in 32 bits at a time; the result has the number type of x."""
     values = torch.empty(rows.shape, dtype=TYPES[block.values["point_kind"]], device=rows.device)
     for start in range(0, len(rows), ROWS):
         values[start : start + ROWS] = function(rows[start : start + ROWS])
@@ -115,7 +121,7 @@ def _joined(block: RowBlock, rows: torch.Tensor) -> torch.Tensor:
 
 
 def _labelled(block: RowBlock) -> tuple[torch.Tensor, torch.Tensor]:
-    """f of its labelled rows, and their columns."""
+    """Compute f of the labelled rows of a chunk, and return their class columns."""
     rows, columns = block.labelled("blocks")
     return _by_rows(block, rows, lambda some: _joined(block, some)), columns
 
@@ -133,13 +139,26 @@ def _spread(block: RowBlock) -> Tensors:
 
 
 def whitening(points: torch.Tensor, labels: torch.Tensor, count: int, shrinkage: float) -> Tensors:
-    """(D,) the mean of class means m, ρ̄ and (D, D) R, upper triangular: R Rᵀ = Ŝ⁻¹, Ŝ = S_w + ρ̄ I, ρ̄ = ρ tr(S_w)/D.
+    """Compute the mean of class means m, the whitening matrix R, and the shrinkage ρ̄.
 
-    S_w = Σ_c w_c Σ_{v∈c} (f_v − μ_c)(f_v − μ_c)ᵀ, w_c = ½/Σ_c(n_c − 1) + ½/(C (n_c − 1)) with C classes of two points
-    or more, is the average of the pooled covariance (every label weighs the same) and the class-balanced one (every
-    class does). (f − m) R has covariance I, as (f − m) Ŝ^(−1/2) has. The two differ by a rotation, which changes no
-    angle, and R comes from one Cholesky decomposition. If no class has two points nothing is known of the spread, and Ŝ
-    is a multiple of the identity; if there is hardly any, R is scaled down, and ρ̄ up.
+    R is upper triangular with R Rᵀ = Ŝ⁻¹, Ŝ = S_w + ρ̄ I, ρ̄ = ρ tr(S_w)/D, and comes from a Cholesky decomposition.
+    With C classes of two points or more, the within-class covariance is::
+
+        S_w = Σ_c w_c Σ_{v∈c} (f_v − μ_c)(f_v − μ_c)ᵀ,   w_c = ½/Σ_c(n_c − 1) + ½/(C (n_c − 1))
+
+    This is the average of the pooled covariance, in which every label has the same weight, and the class-balanced one,
+    in which every class has. (f − m) R has covariance I, as (f − m) Ŝ^(−1/2) has; they differ by a rotation, which
+    changes no angle. If no class has two points, Ŝ is a multiple of the identity. If S_w is almost zero, R is scaled
+    down and ρ̄ up.
+
+    Args:
+        points: (n, D) vectors f of labelled nodes.
+        labels: (n,) their class columns.
+        count: Number of classes.
+        shrinkage: ρ.
+
+    Returns:
+        ``middle`` (D,) m, ``whitening`` (D, D) R, and ``shift`` (1,) ρ̄.
     """
     sums, counts = class_sums(points, labels, count)
     within = spread(points, labels, sums, counts)
@@ -147,9 +166,9 @@ def whitening(points: torch.Tensor, labels: torch.Tensor, count: int, shrinkage:
 
 
 def spread(points: torch.Tensor, labels: torch.Tensor, sums: torch.Tensor, counts: torch.Tensor) -> torch.Tensor:
-    """(D, D) in 64 bits: what some points add to S_w. sums, counts: of all labelled points."""
+    """Compute the (D, D) part of S_w, in 64 bits, of some points. ``sums`` and ``counts`` cover all labelled points."""
     means = sums / counts.clamp(min=1)[:, None]
-    spare = (counts - 1).clamp(min=0)  # a class with one point says nothing of the spread
+    spare = (counts - 1).clamp(min=0)  # a class with one point has no estimate of its covariance
     by_class = 1 / ((spare > 0).sum().clamp(min=1) * spare.clamp(min=1))
     scales = ((1 / spare.sum().clamp(min=1) + by_class) / 2).sqrt()
     size = points.shape[1]
@@ -157,7 +176,7 @@ def spread(points: torch.Tensor, labels: torch.Tensor, sums: torch.Tensor, count
     for start in range(0, len(points), CHUNK):
         part = slice(start, min(start + CHUNK, len(points)))
         centred = torch.empty(part.stop - start, size, device=points.device)
-        for first in range(0, len(centred), ROWS):  # in 64 bits a chunk takes more memory than all else
+        for first in range(0, len(centred), ROWS):  # a whole chunk in 64 bits would take most of the memory
             some = slice(start + first, min(start + first + ROWS, part.stop))
             centred[first : first + ROWS] = (points[some] - means[labels[some]]) * scales[labels[some], None]
         within += gram(centred).double()
@@ -165,7 +184,7 @@ def spread(points: torch.Tensor, labels: torch.Tensor, sums: torch.Tensor, count
 
 
 def gram(values: torch.Tensor) -> torch.Tensor:
-    """(D, D) VᵀV; tiles below the diagonal are copies of those above."""
+    """Compute (D, D) VᵀV. Tiles below the diagonal are copied from above it."""
     size = values.shape[1]
     if size <= TILE or values.is_cuda:
         return values.T @ values
@@ -178,7 +197,7 @@ def gram(values: torch.Tensor) -> torch.Tensor:
 
 
 def times_upper(values: torch.Tensor, upper: torch.Tensor) -> torch.Tensor:
-    """(n, D) V R for an upper triangular R, of which the zeros are not read."""
+    """Compute (n, D) V R for an upper triangular R without reading its zeros."""
     size = len(upper)
     if size <= TILE or values.is_cuda:
         return values @ upper
@@ -187,23 +206,23 @@ def times_upper(values: torch.Tensor, upper: torch.Tensor) -> torch.Tensor:
 
 
 def mean_of_means(sums: torch.Tensor, counts: torch.Tensor) -> torch.Tensor:
-    """(D,) in 32 bits, over the classes that have a point."""
+    """Compute the (D,) mean of class means in 32 bits, over the classes that have a point."""
     return (sums / counts.clamp(min=1)[:, None])[counts > 0].mean(dim=0).float()
 
 
 def root_of(within: torch.Tensor, shrinkage: float) -> Tensors:
-    """(D, D) R in 32 bits and (1,) ρ̄ from S_w."""
+    """Compute (D, D) R in 32 bits and (1,) ρ̄ from S_w."""
     size = len(within)
     trace = float(within.trace())
     one = torch.eye(size, dtype=torch.float64, device=within.device)
     if not trace > 0:
         within, trace = one, float(size)
     lower, failed = torch.linalg.cholesky_ex(within + shrinkage * trace / size * one)
-    while int(failed):  # so little shrinkage is lost in the rounding of S_w
+    while int(failed):  # the shrinkage is smaller than the rounding error of S_w
         shrinkage *= 10
         lower, failed = torch.linalg.cholesky_ex(within + shrinkage * trace / size * one)
     root = torch.linalg.solve_triangular(lower.T, one, upper=True)
-    factor = (root.abs().max() / LARGEST).clamp(min=1)  # vectors are made of unit length afterwards
+    factor = (root.abs().max() / LARGEST).clamp(min=1)  # the scale of R does not matter: x has unit length
     shift = (shrinkage * trace / size * factor**2).reshape(1)
-    # In the order in which it is read from a file: products of another one differ in their last digits.
+    # Row-major, as it is read from a file: with another memory layout, products differ in their last digits.
     return {"whitening": (root / factor).float().contiguous(), "shift": shift}

@@ -1,11 +1,12 @@
 """A softmax head for the classes of session 0, averaged with the classifier of means.
 
-Classes with hundreds of labels tell more than their means. A linear softmax head on x, h(v) = softmax(W x(v)), starts
-as the rule of the means, W_c = T times the direction of c, and is trained on the train nodes of session 0, every class
-counting the same, until its balanced accuracy on the validation nodes gets no better. The probabilities of new classes
-stay as they are, and so does the total of the classes of session 0; the head changes how that total is divided. Because
-the head is more confident than the means, it raises the likeliest class of session 0, which moves some borderline nodes
-from new classes to it. With M the classes of session 0 and P the posterior of means and neighbours::
+Hundreds of labels per class contain more information than the class means. A linear softmax head on x,
+h(v) = softmax(W x(v)), starts as the classifier of means, W_c = T times the direction of c. It is trained on the train
+nodes of session 0 with equal class weights until its balanced accuracy on the validation nodes stops improving. The
+head only changes how the total probability of the classes of session 0 is divided among them; the probabilities of new
+classes do not change. Because the head is more confident than the means, it raises the most likely class of session 0,
+which moves some borderline nodes from new classes to it. Let M be the classes of session 0, and P the posterior of
+means and neighbours::
 
     P'_c = P_M · q_c / Σ_M q,   q_c = P_c^(1−γ) h_c^γ   for c in M,   P_M = Σ_M P;      P'_c = P_c for new classes
 """
@@ -19,14 +20,14 @@ from graphfcl.methods.shared.supervised_training import class_balanced, cross_en
 from graphfcl.methods.shared.training_state import EarlyStopping, check_finite, make_adam
 
 STEPS_BETWEEN_CHECKS = 5
-PATIENCE = 6  # checks in a row that bring nothing better
-CHUNK = 16_384  # rows that are turned from 16 into 32 bits at a time
+PATIENCE = 6  # checks in a row without improvement that end the training
+CHUNK = 16_384  # rows that are converted from 16 to 32 bits at a time
 
 LabelledPoints = tuple[torch.Tensor, torch.Tensor]
 
 
 class Head(nn.Module):
-    """(n, M) logits W x. weight: (M, D) in 32 bits."""
+    """A linear layer without bias, (n, D) x to (n, M) logits W x."""
 
     def __init__(self, start: torch.Tensor) -> None:
         super().__init__()
@@ -39,9 +40,18 @@ class Head(nn.Module):
 def trained_head(
     start: torch.Tensor, train: LabelledPoints, validation: LabelledPoints, steps: int, rate: float, progress: Progress
 ) -> tuple[torch.Tensor, int]:
-    """(M, D) W in 16 bits and the number of steps it took: the best at a check, the start included.
+    """Train the head by full-batch steps and keep the best weights.
 
-    Full-batch from ``start``. train, validation: (n, D) points and (n,) columns.
+    Args:
+        start: (M, D) initial weights, which are among the candidates.
+        train: (n, D) points and (n,) class columns.
+        validation: (n, D) points and (n,) class columns that the best weights are selected on.
+        steps: Maximum number of steps.
+        rate: Learning rate of Adam.
+        progress: Receives the steps.
+
+    Returns:
+        (M, D) W in 16 bits, and the number of steps after which it was reached.
     """
     training, stopping, done = HeadTraining(start, train, rate), EarlyStopping(PATIENCE), 0
     points = validation[0].float()
@@ -56,14 +66,14 @@ def trained_head(
 
 
 def retrained_head(start: torch.Tensor, train: LabelledPoints, steps: int, rate: float) -> torch.Tensor:
-    """(M, D) W in 16 bits after so many steps: session 0 again with other labels."""
+    """Repeat the training of session 0 with other labels for a fixed number of steps; return (M, D) W in 16 bits."""
     training = HeadTraining(start, train, rate)
     training.run(steps)
     return training.head.weight.detach().half()
 
 
 class HeadTraining:
-    """The head and its full-batch steps, every class with a label counting the same."""
+    """Full-batch training of the head, with equal weights for all classes that have a label."""
 
     def __init__(self, start: torch.Tensor, train: LabelledPoints, rate: float) -> None:
         self.head, self.loss = Head(start), class_balanced(cross_entropies)
@@ -87,8 +97,8 @@ def _balanced_accuracy(head: Head, points: torch.Tensor, labels: torch.Tensor) -
     return float((torch.bincount(labels, weights=right)[counts > 0] / counts[counts > 0]).mean())
 
 
-def shared_out(posterior: torch.Tensor, points: torch.Tensor, weight: torch.Tensor, share: float) -> torch.Tensor:
-    """(n, C) P' from (n, C) P, (n, D) points and (M, D) W; ``share`` is γ. A class without a label keeps P = 0."""
+def mix_with_head(posterior: torch.Tensor, points: torch.Tensor, weight: torch.Tensor, share: float) -> torch.Tensor:
+    """Compute (n, C) P' from (n, C) P, (n, D) points, (M, D) W and γ. A class without a label keeps P = 0."""
     if not share > 0 or not len(weight):
         return posterior
     shared, count, wide = posterior.clone(), len(weight), weight.float()

@@ -1,8 +1,8 @@
-"""An encoder that reads stored hops: rows of [XB, ÂXB, ÂÂXB] of a node, and nothing of other nodes.
+"""An encoder of stored propagated features: it reads a node's row of [XB, ÂXB, ÂÂXB] and no other node.
 
-Z = GELU([u(XB), u(ÂXB), u(ÂÂXB)] W₁ + b₁) W₂ + b₂, u(·): rows of unit length. It is trained with mini-batches on some
-nodes of each class of session 0, so neither its training nor its answers need the graph in memory. GELU is smooth: with
-ReLU, rows that differ in their last digits, as those in memory and on disk do, train to visibly different weights.
+Z = GELU([u(XB), u(ÂXB), u(ÂÂXB)] W₁ + b₁) W₂ + b₂, where u(·) scales rows to unit length. The encoder is trained with
+mini-batches on some nodes of each class of session 0, so neither training nor inference needs the graph in memory. GELU
+is smooth. With ReLU, the last digits in which rows in memory and on disk differ would lead to different weights.
 """
 
 from collections.abc import Callable, Sequence
@@ -29,19 +29,19 @@ from graphfcl.methods.shared.untrained_features import around_rows, unit_rows
 from graphfcl.nn import Encoder, GraphInputs, Linear, tensor_of
 from graphfcl.nn.encoders import dropout
 
-HOPS = (1, 2)  # besides the node's own features
-BATCH = 4096  # nodes of a step
-EPSILON = 1e-5  # of Adam
+HOPS = (1, 2)  # in addition to the node's own features
+BATCH = 4096  # nodes per training step
+EPSILON = 1e-5  # ε of Adam
 
 
 def hop_table(tables: NodeTables, basis: torch.Tensor) -> Table:
-    """(n, 3k) XB, ÂXB and ÂÂXB side by side."""
+    """Compute the (n, 3k) table of XB, ÂXB and ÂÂXB side by side."""
     own = tables.own(basis)
     return tables.side_by_side([own, *tables.hops(own, HOPS)])
 
 
 def hop_rows(rows: torch.Tensor) -> torch.Tensor:
-    """(r, 3k) what the encoder reads, from (r, 3k) rows of :func:`hop_table`."""
+    """Scale the three blocks of (r, 3k) rows of :func:`hop_table` to unit length, as the encoder expects."""
     return torch.cat([unit_rows(block) for block in rows.chunk(1 + len(HOPS), dim=1)], dim=1)
 
 
@@ -56,7 +56,7 @@ def _codes(block: RowBlock) -> torch.Tensor:
 
 
 class HopEncoder(Encoder):
-    """The encoder of the module docstring. basis: answers B, which session 0 fixes."""
+    """The encoder described in the module docstring. ``basis`` returns B, which session 0 determines."""
 
     def __init__(
         self,
@@ -80,7 +80,7 @@ class HopEncoder(Encoder):
         return hop_rows(torch.cat(blocks, dim=1))
 
     def table(self, tables: NodeTables) -> Table:
-        """(n, h) Z of all nodes."""
+        """Compute the (n, h) table of Z."""
         tensors = {name: weight.detach() for name, weight in self.state_dict().items()}
         read = {"hops": hop_table(tables, self._basis())}
         return tables.table("codes", _codes, self.size, tables=read, tensors=tensors, last_use=("hops",))
@@ -91,7 +91,7 @@ class HopEncoder(Encoder):
 
 
 class AnchorNetwork(nn.Module):
-    """The encoder alone."""
+    """A network that consists of the encoder alone."""
 
     def __init__(self, encoder: Encoder) -> None:
         super().__init__()
@@ -99,7 +99,7 @@ class AnchorNetwork(nn.Module):
 
 
 class NoEncoder(Encoder):
-    """Nothing: a node's vector has two blocks."""
+    """An encoder of width 0: a node's vector then has two blocks."""
 
     def __init__(self, generator: torch.Generator) -> None:
         super().__init__()
@@ -115,17 +115,19 @@ class NoEncoder(Encoder):
 
 
 def row_training(encoder: Encoder, head: Linear, settings: SupervisedSettings, *, stage: str) -> "RowTraining":
-    """Encoder and head, every class counting the same, stopped by validation nodes."""
+    """Set up training of encoder and head with equal class weights, stopped by validation nodes."""
     return RowTraining(encoder, head, settings, stage=stage, loss=class_balanced(cross_entropies), balanced=True)
 
 
 class RowTraining(SupervisedTraining):
-    """Training on rows that are in memory, in mini-batches."""
+    """Mini-batch training on rows that are in memory."""
 
     @cached_property
     def optimiser(self) -> Adam:
-        """Adam with a larger ε: weights with hardly any gradient do not follow its last digits, which are not those of
-        another order of nodes."""
+        """Adam with a larger ε, so that the rounding errors of tiny gradients do not move weights.
+
+        The rounding errors depend on the order of the nodes.
+        """
         adam = make_adam(self.network.parameters(), self.settings.learning_rate, self.settings.weight_decay)
         for group in adam.param_groups:
             group["eps"] = EPSILON
@@ -134,9 +136,9 @@ class RowTraining(SupervisedTraining):
     def run_nodes(
         self, parts: Sequence[Labelled], hops: Table, tables: NodeTables, progress: Progress, learner: Any
     ) -> None:
-        """Train until the balanced accuracy on validation nodes gets no better; the best weights stay.
+        """Train until the balanced accuracy on validation nodes stops improving, and keep the best weights.
 
-        parts: train and validation nodes. hops: the table that the encoder reads.
+        ``parts`` are train and validation nodes, and ``hops`` is the table of :func:`hop_table`.
         """
         with torch.no_grad():
             rows = tables.visible.rows(np.concatenate([nodes for nodes, _ in parts]))
@@ -145,7 +147,7 @@ class RowTraining(SupervisedTraining):
         self.run_on(points[0], train, points[1], validation, learner, progress)
 
     def _loss(self, needed: Any, train: Places, generator: torch.Generator) -> torch.Tensor:
-        """Of a mini-batch of the rows ``needed``."""
+        """Compute the loss of a mini-batch of the rows ``needed``."""
         rows, labels = train
         if len(labels) > BATCH:
             rows = torch.randperm(len(labels), generator=generator, device=generator.device)[:BATCH]

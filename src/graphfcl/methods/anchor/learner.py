@@ -1,42 +1,42 @@
-"""ANCHOR: class sums are anchors, the visible graph moves the means.
+"""ANCHOR: class sums of labelled nodes as anchors, and class means moved by the visible graph.
 
-A method of this project. Nothing is trained after session 0, no node is stored, and a session is a sum.
+A method of this project. After session 0 nothing is trained, no node is stored, and learning a session adds sums.
 
-**Session 0.** Every node v gets a vector of three blocks, two of which no label ever touched::
+**Session 0.** Every node v gets a vector of three blocks. The first two depend on no label::
 
-    f(v) = [ a₀ n(XB)_v , a₂ n(ÂÂXB)_v , a_z n(Z)_v ]      n(·): minus the mean of session 0, then of unit length
+    f(v) = [ a₀ n(XB)_v , a₂ n(ÂÂXB)_v , a_z n(Z)_v ]      n(·): centred on session 0, then scaled to unit length
 
-X: features, words with rows of unit length; B: the leading right singular vectors of session 0's X; Z: a GCN (64,
-64, no last ReLU), trained on all classes of session 0 with every class counting the same. With S_w the within-class
-covariance of session 0, shrunk to Ŝ = S_w + ρ tr(S_w)/D · I, one Cholesky decomposition Ŝ = L Lᵀ gives
+X: features; bag-of-words rows have unit length. B: the leading right singular vectors of X in session 0. Z: the output
+of a GCN (64, 64, no last ReLU), trained on all classes of session 0 with equal class weights. Let S_w be the
+within-class covariance of session 0, shrunk to Ŝ = S_w + ρ tr(S_w)/D · I. A Cholesky decomposition Ŝ = L Lᵀ gives
 
     x(v) = unit( (f(v) − m) L^(−T) )
 
-in which class means under a common covariance are told apart by their angle. On x a softmax head is trained, for the
-classes of session 0 alone (``head.py``).
+In this space classes have the same covariance, so the angle between class means separates them. A softmax head on x is
+trained for the classes of session 0 (``head.py``).
 
-**A session** adds S_c += Σ x(v), n_c += 1 over the supports of class c, and Q += Σ x(v) x(v)ᵀ over those of classes
-that arrived after session 0; for the ridge the same products of x(v) Lᵀ. Sums commute: sessions in any order, or all
-at once, give the same state. Centre, basis, whitening and encoder stay as session 0 left them.
+**A session** adds S_c += Σ x(v) and n_c += 1 over the supports of class c. It adds Q += Σ x(v) x(v)ᵀ over the supports
+of classes that arrived after session 0, and the same products of x(v) Lᵀ for the ridge regression. Sums commute, so the
+order of sessions does not matter. Centre, basis, whitening and encoder do not change.
 
-**Scores** come from (S, n, Q) and the graph visible now. Q tells how the covariance of later classes differs from that
-of session 0, which gives the metric A in which classes are compared (``class_sums.py``). With μ_c = S_c / n_c::
+**Scores** are computed from (S, n, Q) and the graph visible now. Q estimates how the covariance of later classes
+differs from the covariance of session 0, which gives the metric A (``class_sums.py``). With μ_c = S_c / n_c, two
+rounds over all visible nodes, labelled or not, compute::
 
-    P₀ = softmax_c( T x·Aμ_c / (ℓ_c √q) ),   P = what neighbours make of P₀                                (E-step)
+    P₀ = softmax_c( T x·Aμ_c / (ℓ_c √q) ),   P: P₀ after neighbours are taken into account                   (E-step)
     μ_c ← (S_c + t Σ_v P_vc x_v / Σ_v P_vc) / (n_c + t),   t = min(τ, Σ_v P_vc)                              (M-step)
 
-twice, over all visible nodes, labelled or not. The sums are a prior that weighs as much as the labels behind it: a
-class with thousands of them moves little, one with five goes where its nodes lie. At fifty labels both count, however
-many nodes the class has. The stored sums are those of the graphs their nodes were learned on; as the graph grows the
-visible nodes, which are embedded again, pull every mean along. ℓ_c is the length of the mean without its noise.
-Neighbours enter by smoothing or by the links between classes (``rounds.py``). Within the classes of session 0 the
-probabilities of the head and of the means are averaged (weight γ, ``head.py``). The answer is the geometric mean of
-that and of ridge regression on the labels of all classes (``ridge.py``), whose weight grows with the labels of a class:
-P'_c ∝ P_c^(1−g_c) r_c^(g_c),  g_c = g n_c/(n_c + 20).
+The sums act as a prior with the weight of their labels: the mean of a class with thousands of labels moves little,
+the mean of a class with five labels moves to its nodes. The stored sums were computed on earlier graphs; the visible
+nodes, which are embedded again, adapt the means to the current graph. ℓ_c is the length of the mean, corrected for
+sampling noise. Neighbours are taken into account by smoothing or by the links between classes (``rounds.py``). Within
+the classes of session 0, the probabilities of head and means are averaged with weight γ (``head.py``). The final
+probability is a geometric mean with a ridge regression on the labels of all classes (``ridge.py``), whose weight grows
+with the number of labels of a class: P'_c ∝ P_c^(1−g_c) r_c^(g_c),  g_c = g n_c/(n_c + 20).
 
-**Chosen by validation sessions** of the run: how much the surroundings weigh (a₂), how many hops they reach, and how
-neighbours have a part (s, steps, β): one of five (``choosing.py``). All else is one constant for all graphs, fixed on
-development graphs (``docs/anchor-results.md``).
+**Validation sessions choose** one of five neighbourhoods: the weight of the propagated features (a₂), their number of
+hops, and how neighbours' predictions are used (s, steps, β; ``choosing.py``). All other settings are constants that
+were selected on development graphs (``docs/anchor-results.md``).
 """
 
 from dataclasses import replace
@@ -81,13 +81,31 @@ from graphfcl.methods.shared.untrained_features import around_rows
 from graphfcl.nn import Encoder, GcnRows, GraphInputs, Linear, tensor_of
 from graphfcl.stream import BaseSession, Session
 
-HELD_OUT_EPOCHS = 5  # with three times as many the calibration is the same
+HELD_OUT_EPOCHS = 5  # of the calibration run; with three times as many epochs its result is the same
 
 
 class Anchor(EncoderLearner):
-    """ANCHOR; formulas in the module docstring.
+    """ANCHOR, a closed-form learner that stores sums of labelled vectors per class and no nodes.
 
-    knowledge: what session 0 fixed, the class sums, and what validation sessions chose.
+    After session 0 nothing is trained. ``docs/anchor.md`` and the docstring of this module state the formulas.
+
+    Args:
+        settings: An instance of ``AnchorSettings``; by default the default settings.
+        seed: Seed of all random numbers.
+        device: PyTorch device for tensors.
+
+    Attributes:
+        knowledge: Everything besides the encoder: the frame of session 0, the class sums, the head, and the
+            neighbourhood that validation chose.
+
+    Examples:
+        >>> from graphfcl import Anchor, evaluate, find_method, load_dataset, make_stream
+        >>> graph, protocol = load_dataset("synthetic:nodes=200,edges=800,classes=6,features=30")
+        >>> settings = find_method("anchor").settings_with({"pretraining": {"epochs": 1}, "rank": 16})
+        >>> learner = Anchor(settings, seed=0)
+        >>> evaluation = evaluate(learner, make_stream(graph, protocol, seed=0))
+        >>> len(learner.classes_), evaluation.metrics.average > 0.8
+        (6, True)
     """
 
     name: ClassVar[str] = "anchor"
@@ -108,7 +126,7 @@ class Anchor(EncoderLearner):
         first = Neighbourhood(*(*self.settings.candidates[0], 0.0)[:5])
         self.knowledge = AnchorKnowledge(self.settings, seed, first, self._first_layer)
         self.last_tables: LastTables = LastTables()
-        self._first_shape: tuple[int, int] | None = None  # of the encoder's first weights
+        self._first_shape: tuple[int, int] | None = None  # shape of the encoder's first weight matrix
 
     def parts(self) -> tuple[Part, ...]:
         running = (self.training,) if self.stage == Stage.ENCODER else ()
@@ -120,7 +138,7 @@ class Anchor(EncoderLearner):
         wanted = self.settings.encoder_input
         self.knowledge.encoder_input = "hops" if wanted == "graph" and inputs.whole is None else wanted
         shape = (inputs.feature_count, inputs.node_count, len(base.classes))
-        basis = self.knowledge.frame.get("basis")  # a learner of the calibration run has that of the fitted learner
+        basis = self.knowledge.frame.get("basis")  # present in a calibration run, which shares the fitted basis
         rank = None if basis is None else basis.shape[1]
         self._first_shape = first_layer_shape(self.settings, self.knowledge.encoder_input, *shape, rank=rank)
         super()._start(base, inputs)
@@ -150,7 +168,7 @@ class Anchor(EncoderLearner):
         return AnchorNetwork(encoder)
 
     def _pretrain(self, base: BaseSession, inputs: NodeTables, progress: Progress, encoders: EncoderStore) -> None:  # noqa: ARG002
-        """Nothing: the encoder is trained on all classes of session 0 at once. A limit too small is refused here."""
+        """Only check the memory limit: :meth:`_train` trains the encoder on all classes of session 0 at once."""
         self._require_room(base, inputs)
 
     def _require_room(self, base: BaseSession, tables: NodeTables) -> None:
@@ -164,7 +182,7 @@ class Anchor(EncoderLearner):
         inputs.watch(progress)
         knowledge, settings, frame = self.knowledge, self.settings, self.knowledge.frame
         if "basis" not in frame:
-            exact = self.knowledge.encoder_input != "graph"  # an encoder that reads XB depends on every digit of B
+            exact = self.knowledge.encoder_input != "graph"  # an encoder that reads XB needs reproducible digits
             steps, scales = inputs.leading_vectors(self._rank(inputs.feature_count), self.seed, exact=exact)
             frame |= {"basis": (steps * scales).to(self.device), "basis.scales": scales.to(self.device)}
         self._train_encoder(train, validation, inputs, progress)
@@ -193,10 +211,10 @@ class Anchor(EncoderLearner):
             self.training.run(train, validation, tables.whole, self, progress)
 
     def _forget_training(self) -> None:
-        self.cache.classes_changed()  # the embeddings are those of the trained encoder
+        self.cache.classes_changed()  # the embeddings already come from the trained encoder
 
     def _rank(self, width: int) -> int:
-        """Columns of the basis: as many as the settings want, or as the bytes allow."""
+        """Number of basis columns for features of this width."""
         first = self._first_layer().numel() if self.knowledge.encoder_input == "graph" else 0
         return frame_rank(self.settings, self.knowledge.encoder_input, width, self.sizes.many, first)
 
@@ -206,7 +224,7 @@ class Anchor(EncoderLearner):
         return open_tables(visible, self.device, self.seed, unit=self.settings.unit_rows)
 
     def _blocks(self, tables: NodeTables) -> Blocks:
-        """XB, ÂÂXB and Z of all nodes."""
+        """Compute XB, ÂÂXB and Z for all nodes."""
         encoder, how = self.network.encoder, self.knowledge.neighbourhood
         own = tables.own(self._basis())
         parts = [own, *tables.hops(own, (how.hops,))]
@@ -218,14 +236,14 @@ class Anchor(EncoderLearner):
         return Blocks.of(tables, parts, self.knowledge.weights, self.knowledge.kind)
 
     def _blocks_at(self, near: GraphInputs, rows: np.ndarray) -> list[torch.Tensor]:
-        """XB, ÂÂXB and Z of some rows; only their neighbourhoods are read. Rounded as in a table of all nodes."""
+        """Compute XB, ÂÂXB and Z for some rows from their neighbourhoods, rounded as in a table of all nodes."""
         encoder, kind = self.network.encoder, TYPES[block_kind(near.visible, self.knowledge.kind)]
         read: GcnRows = encoder.rows(near, rows)
         around = around_rows(near.visible, rows, self.knowledge.neighbourhood.hops, self._basis(), read)
         return [block.to(kind).float() for block in (near.raw(rows) @ self._basis(), around, encoder(read))]
 
     def _embeddings(self, inputs: NodeTables) -> Table:  # type: ignore[override]
-        """x of all nodes."""
+        """Compute x for all nodes, or take it from the cache."""
         kept = self.cache.embeddings(inputs)
         if kept is not None:
             return kept
@@ -233,12 +251,12 @@ class Anchor(EncoderLearner):
         return self._blocks(inputs).vectors(self.knowledge.frame, last_use=True)
 
     def _vectors(self, tables: NodeTables, nodes: np.ndarray) -> torch.Tensor:
-        """x of a few nodes, from those of all if they are at hand, or from their neighbourhoods."""
+        """Read x for a few nodes from the cached table, or compute it from their neighbourhoods."""
         kept = self.cache.embeddings(tables)
         if kept is not None and kept.random_access:
             return kept.rows_at(tables.visible.rows(nodes))
         frame, weights = self.knowledge.frame, self.knowledge.weights
-        blocks = self._blocks_at(*tables.near(nodes, self.reach))
+        blocks = self._blocks_at(*tables.neighbourhood(nodes, self.reach))
         return points(joined(blocks, frame, weights), frame, self.knowledge.kind)
 
     def embeddings(self, visible: VisibleNodes) -> Any:
@@ -294,8 +312,8 @@ class Anchor(EncoderLearner):
         return readable
 
     def _rounds(self, tables: NodeTables) -> Rounds:
-        """Kept as long as scores are, so that explanations need no pass over the graph."""
-        rounds: Rounds | None = self.cache.beside(tables)
+        """Run the rounds and cache them with the scores, so that explanations need no pass over the graph."""
+        rounds: Rounds | None = self.cache.intermediate(tables)
         if rounds is None:
             x = self._embeddings(tables)
             self.knowledge.require_scores(tables, self.network.encoder.size, rounds=True)
@@ -303,7 +321,7 @@ class Anchor(EncoderLearner):
             rounds = run_rounds(tables, tables.widened(x), self.knowledge.anchors, how, self.settings)
             rounds = replace(rounds, x=x)
             rounds = rounds.with_ratios(tables) if how.links > 0 else rounds
-            self.cache.keep_beside(tables, rounds)
+            self.cache.keep_intermediate(tables, rounds)
         return rounds
 
     @torch.no_grad()
@@ -316,10 +334,10 @@ class Anchor(EncoderLearner):
         return True
 
     def calibration_learner(self) -> Learner | None:
-        """One without a head, whose encoder is trained for a few epochs alone; basis and neighbourhood are those of
-        this one.
+        """Make the learner of the calibration run: no head, and a few epochs of encoder training.
 
-        Neither has seen a label of the classes that are held out, but for the choice between five neighbourhoods.
+        It shares the basis and the neighbourhood with this learner. The basis depends on no label. The neighbourhood,
+        one of five candidates, was chosen with labels of the held-out classes.
         """
         training = self.settings.pretraining
         training = replace(training, epochs=min(training.epochs, HELD_OUT_EPOCHS))
@@ -334,8 +352,7 @@ class Anchor(EncoderLearner):
     def scores_without(
         self, visible: VisibleNodes, left_out: Labelled, train: Labelled, supports: Labelled
     ) -> np.ndarray | None:
-        """Subtracted from the sums, without estimating means again: that would take a pass over the graph."""
-        _ = train, supports
+        _ = train, supports  # subtracted from the sums; the means are not estimated again, which takes a graph pass
         x, labels = self._vectors(self.cache.inputs(visible), left_out[0]), tensor_of(left_out[1], self.device)
         return logits_without(self.knowledge.anchors, x, labels, self.settings).cpu().numpy()
 
@@ -344,7 +361,7 @@ class Anchor(EncoderLearner):
         tables = self.cache.inputs(visible)
         self.cache.keep_embeddings(visible, self._embeddings(tables))
         rounds = self._rounds(tables)
-        near, rows = tables.near(np.array([node]), self.reach)
+        near, rows = tables.neighbourhood(np.array([node]), self.reach)
         blocks = self._blocks_at(near, rows)
         return Evidence(tables, near.visible, int(rows[0]), rounds, blocks, self.knowledge).explain(top)
 
@@ -354,10 +371,10 @@ class Anchor(EncoderLearner):
         first: Any = self.network.encoder.first
         return first.weight.detach()
 
-    def _become(self, other: Self) -> None:
+    def _copy_from(self, other: Self) -> None:
         self.knowledge.encoder_input = other.knowledge.encoder_input
         self._first_shape = _shape(other._first_layer())
-        super()._become(other)
+        super()._copy_from(other)
 
     def load_state(self, state: LearnerState) -> None:
         first = state.tensors.get(FIRST_LAYER)
@@ -365,9 +382,9 @@ class Anchor(EncoderLearner):
         self._first_shape = None if first is None else _shape(first)
         super().load_state(state)
 
-    def _refuse_misfit(self, weights: Tensors) -> None:
+    def _check_sizes(self, weights: Tensors) -> None:
         if self.knowledge.encoder_input == "graph":
-            super()._refuse_misfit(weights)
+            super()._check_sizes(weights)
 
 
 def _shape(weight: torch.Tensor) -> tuple[int, int]:

@@ -1,11 +1,12 @@
-"""Logits of labelled nodes by class sums from which they are left out, for calibration.
+"""Leave-one-out logits for calibration: labelled nodes are scored by class sums without them.
 
-A few labels change W of the metric (``class_sums.py``) in as many dimensions, so A needs no decomposition of B. With
-d = x − μ_c over the k_c nodes of class c that are left out, and w the factor of W in B::
+Leaving out a few labels is a low-rank change of W in the metric (``class_sums.py``), so A is updated by the Woodbury
+identity instead of a new decomposition of B. With d = x − μ_c over the k_c nodes of class c that are left out, and w
+the factor of W in B::
 
     W' = W − U Uᵀ,   U = [d …, Σ d/√(n_c − k_c) …],   A' = A + A U (I/w − UᵀAU)⁻¹ UᵀA
 
-A is that of W with the degrees of freedom N that are left, as A' is.
+Both A and A' use the degrees of freedom N that remain.
 """
 
 from dataclasses import replace
@@ -26,18 +27,18 @@ from graphfcl.methods.anchor.settings import AnchorSettings
 def logits_without(
     anchors: Anchors, points: torch.Tensor, labels: torch.Tensor, settings: AnchorSettings
 ) -> torch.Tensor:
-    """(n, C) logits of (n, D) points by the sums of all other labelled nodes. labels: (n,) their columns."""
+    """Compute (n, C) logits of (n, D) labelled points from the sums of all other labelled nodes."""
     inverse = _inverse_without(anchors, points, labels)
     if inverse is None:
         return anchors.minus(points, labels).logits(points, settings)
     sums, taken = class_sums(points, labels, len(anchors.counts))
-    less = replace(anchors, sums=anchors.sums - sums, counts=anchors.counts - taken)  # with the products of all
+    less = replace(anchors, sums=anchors.sums - sums, counts=anchors.counts - taken)  # products still include all
     directions = directions_of(less.means, less.counts, less.metric_by(inverse), settings)
     return logits_of(points, directions, less.counts, settings.temperature)
 
 
 def _inverse_without(anchors: Anchors, points: torch.Tensor, labels: torch.Tensor) -> Inverse | None:
-    """A'; None if it is not worth or not possible to get it from A."""
+    """Update A to A'. None if the update is impossible or would be slower than a new decomposition."""
     sums, taken = class_sums(points, labels, len(anchors.counts))
     counts, some = anchors.counts - taken, taken > 0
     spare = anchors.spare - len(points)

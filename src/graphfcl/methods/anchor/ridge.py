@@ -1,17 +1,18 @@
 """Ridge regression on the labels of all classes, in closed form.
 
-Whitening makes all directions alike; regression on few labels needs those that vary most. So it reads u(v) = x(v) R⁻¹,
-which is f(v) − m but for its length. With M = [m_1 … m_C]ᵀ the means of u over the labels of C classes, every class
-counting the same, and V their covariance within classes::
+Whitening gives all directions the same variance, but regression on few labels benefits from the directions of large
+variance. The regression therefore uses u(v) = x(v) R⁻¹, which is f(v) − m up to its length. Let M = [m_1 … m_C]ᵀ be
+the means of u over the labels of each of C classes, and V the within-class covariance of u::
 
     V = (1 − b) v₀/(D − tr E) S_w + b (Q_u − Σ_c n_c m_c m_cᵀ)/N                             (Σ over later classes)
     r(v) = u(v) K Mᵀ (I + M K Mᵀ)⁻¹,   K = (C V + λ/D tr(MᵀM + C V) · I)⁻¹
 
-which is u (MᵀM + K⁻¹)⁻¹ Mᵀ. S_w = (R Rᵀ)⁻¹ − ρ̄ I is the within-class covariance of session 0 in f, and v₀/(D − tr E)
-brings it to vectors of unit length. Q_u is the sum of u uᵀ over labelled nodes of later classes. Of both blocks on the
-diagonal are kept. b, N, v₀ and E are those of the metric (``class_sums.py``).
+This equals u (MᵀM + K⁻¹)⁻¹ Mᵀ, where every class has the same weight. S_w = (R Rᵀ)⁻¹ − ρ̄ I is the within-class
+covariance of session 0 in f, and v₀/(D − tr E) rescales it to vectors of unit length. Q_u is the sum of u uᵀ over
+labelled nodes of later classes. S_w and Q_u are kept as block-diagonal matrices. ``class_sums.py`` defines b, N, v₀
+and E.
 
-The probabilities are softmax(8 r/r̄), r̄ the mean of r_c at m_c. Their weight for class c is g n_c/(n_c + 20).
+The probabilities are softmax(8 r/r̄), where r̄ is the mean of r_c at m_c. Their weight for class c is g n_c/(n_c + 20).
 """
 
 from dataclasses import dataclass, replace
@@ -25,14 +26,14 @@ from graphfcl.methods.learner import Labelled, Tensors
 from graphfcl.methods.shared.untrained_features import symmetric
 
 SCALE = 8.0  # factor of r before its softmax
-LABELS_FOR_HALF = 20.0  # with so many labels the weight of a class is g/2
+LABELS_FOR_HALF = 20.0  # a class with this many labels has the weight g/2
 LEAST_PENALTY = 1e-9
-RAISES = 30  # of the penalty, until what is inverted is positive definite
+RAISES = 30  # the penalty is raised at most this often until the matrix is positive definite
 
 
 @dataclass(frozen=True, eq=False)
 class RidgeFrame:
-    """What session 0 fixed. many: its classes. root: (D, D) R. spread: (b, w, w) S_w in blocks, in 64 bits."""
+    """What session 0 fixes: its number of classes (``many``), R (``root``) and diagonal blocks of S_w (``spread``)."""
 
     many: int
     root: torch.Tensor
@@ -47,13 +48,13 @@ class RidgeFrame:
         return cls(many, root, parts.transpose(1, 2) @ parts - torch.diag_embed(shift))
 
     def unwhitened(self, points: torch.Tensor) -> torch.Tensor:
-        """(n, D) u in 64 bits from (n, D) x."""
+        """Compute (n, D) u in 64 bits from (n, D) x."""
         return _unwhitened(points, self.root)
 
 
 @dataclass(frozen=True, eq=False)
 class RidgeSums:
-    """What is kept beside class sums. products: (b, w, w) Q_u in blocks on the diagonal, in 64 bits. Immutable."""
+    """The sums of the regression: ``products`` are the (b, w, w) diagonal blocks of Q_u in 64 bits. Immutable."""
 
     frame: RidgeFrame
     products: torch.Tensor
@@ -64,18 +65,18 @@ class RidgeSums:
 
     @classmethod
     def of(cls, tables: NodeTables, x: Table, labelled: Labelled, frame: RidgeFrame) -> "RidgeSums":
-        """Over all labelled nodes."""
+        """Sum over all labelled nodes."""
         read, tensors = {"x": x, "labels": tables.labels(labelled)}, {"root": frame.root}
         values = {"many": frame.many, "columns": frame.spread.shape[1]}
         return cls(frame, **tables.sums("ridge", _products, tables=read, tensors=tensors, **values))
 
     def plus(self, points: torch.Tensor, labels: torch.Tensor) -> "RidgeSums":
-        """With more labelled nodes."""
+        """Add labelled nodes."""
         later = self.frame.unwhitened(points[labels >= self.frame.many])
         return replace(self, products=self.products + products_of(later, self.frame.spread.shape[1]))
 
     def weights(self, anchors: Anchors, settings: AnchorSettings) -> torch.Tensor:
-        """(C, D) whose products with x are 8 r/r̄. anchors: the class sums of the same labels."""
+        """Compute (C, D) weights whose products with x are 8 r/r̄. ``anchors`` are the class sums of the same labels."""
         known, size, width = anchors.counts > 0, anchors.sums.shape[1], self.frame.spread.shape[1]
         means, share = self.frame.unwhitened(anchors.means), anchors.later_share
         within = (1 - share) * anchors.unit_variance * self.frame.spread
@@ -102,21 +103,25 @@ class RidgeSums:
     def load(cls, tensors: Tensors, frame: RidgeFrame) -> "RidgeSums":
         products = symmetric(tensors["ridge.products"].to(frame.root.device))
         if products.shape != frame.spread.shape or products.dtype != torch.float64:
-            raise ValueError("products of the ridge have another shape than the frame")
+            raise ValueError("products of the ridge regression and the frame have different shapes")
         return cls(frame, products)
 
 
 def shares_of(counts: torch.Tensor, settings: AnchorSettings) -> torch.Tensor:
-    """(C,) g n_c/(n_c + 20), the weight of the ridge for each class. counts: (C,) n."""
+    """Compute the (C,) weights g n_c/(n_c + 20) of the ridge regression from (C,) label counts."""
     return (settings.ridge_share * counts / (counts + LABELS_FOR_HALF)).float()
 
 
 def with_ridge(
     posterior: torch.Tensor, ridge: torch.Tensor, shares: torch.Tensor, counts: torch.Tensor
 ) -> torch.Tensor:
-    """(n, C) P' ∝ P^(1−g_c) p_c^(g_c), p = softmax(ridge). ridge: (n, C) logits. shares: (C,) g. counts: (C,) labels.
+    """Compute (n, C) P' ∝ P^(1−g_c) p_c^(g_c), p = softmax(ridge). A class without a label has the probability 0.
 
-    A class without a label has the probability 0.
+    Args:
+        posterior: (n, C) P.
+        ridge: (n, C) logits of the ridge regression.
+        shares: (C,) g_c.
+        counts: (C,) number of labels.
     """
     absent = ~(counts > 0)
     chances = log_probabilities(ridge.masked_fill(absent, -torch.inf))
@@ -125,7 +130,7 @@ def with_ridge(
 
 
 def _factor(matrix: torch.Tensor, penalty: float) -> torch.Tensor:
-    """The Cholesky factors of (b, w, w) blocks plus a penalty, raised if vectors changed since they were added."""
+    """Factorise (b, w, w) blocks plus a penalty. The penalty is raised if vectors changed since they were added."""
     one = torch.eye(matrix.shape[1], dtype=matrix.dtype, device=matrix.device)
     for _ in range(RAISES):
         factor, failed = torch.linalg.cholesky_ex(matrix + penalty * one)

@@ -1,18 +1,18 @@
-"""The rounds over the visible graph: posteriors of all nodes move the means, and neighbours have a part in them.
+"""The rounds over the visible graph: posteriors of all nodes move the means, and neighbours change the posteriors.
 
-**Smoothing** assumes that neighbours are alike: P ← s ÂP + (1 − s) P₀.
+**Smoothing** assumes that neighbours have similar classes: P ← s ÂP + (1 − s) P₀.
 
-**Links** assume less: a class links to classes in proportions of its own, as in a block model; where links are few
-these are shrunk to the proportions of all classes and a little to the class itself. With the posteriors P and the
-adjacency A, class c has links to c'::
+**Links** only assume that each class links to other classes in characteristic proportions, as in a stochastic block
+model. The proportions are smoothed with κ pseudo-links, of which a fraction h stays within the class. With the
+posteriors P and the adjacency A, the link counts F and the proportions Θ of class c are::
 
     F = Pᵀ A P,   π_c' = Σ_c F_cc' / ΣF,   Θ_cc' = (F_cc' + κ((1 − h) π_c' + h [c = c'])) / (Σ F_c + κ)
 
-and the neighbours of v add  β max(d_v, 1)^(−1/2) Σ_u A_vu Σ_c' P_uc' log(Θ_cc' / π_c')  to the logit of c. The
-neighbours of a node are not independent of each other: their evidence grows with the root of their number.
+The neighbours of v add  β max(d_v, 1)^(−1/2) Σ_u A_vu Σ_c' P_uc' log(Θ_cc' / π_c')  to the logit of c. Neighbours are
+not independent of each other, so their evidence grows with the square root of their number.
 
-Several draws of validation sessions may stand side by side in one table: column d C + c is class c in draw d, so that
-one pass over the edges serves all draws.
+Several draws of validation sessions can lie side by side in one table: column d C + c is class c in draw d. One pass
+over the edges then serves all draws.
 """
 
 from dataclasses import dataclass, replace
@@ -28,24 +28,28 @@ from graphfcl.methods.anchor.class_sums import (
     probabilities,
     products_with,
 )
-from graphfcl.methods.anchor.head import shared_out
+from graphfcl.methods.anchor.head import mix_with_head
 from graphfcl.methods.anchor.ridge import RidgeSums, shares_of, with_ridge
 from graphfcl.methods.anchor.settings import AnchorSettings, Neighbourhood
 from graphfcl.methods.blocks import NodeTables, RowBlock, Table
 from graphfcl.methods.learner import Tensors
 
-PRIOR_LINKS = 50.0  # κ: links that the usual proportions count for
-EXPECTED_HOMOPHILY = 0.3  # h: the share of a class's links that is expected to stay inside
-LINK_ITERATIONS = 2  # how often links are counted and used
+PRIOR_LINKS = 50.0  # κ: number of pseudo-links
+EXPECTED_HOMOPHILY = 0.3  # h: fraction of pseudo-links that stay within the class
+LINK_ITERATIONS = 2  # iterations of counting links and updating posteriors
 
 
 @dataclass(frozen=True, eq=False)
 class Rounds:
-    """What the rounds end with; holds for one graph and one state of the sums.
+    """The result of the rounds for one graph and one state of the sums.
 
-    x: of all nodes. directions: (C, D) Aμ_c/(ℓ_c √q). counts: (C,) labels. posterior: (n, C), whose rows need not add
-    up to 1; None where neighbours have no part, and a node's own vector decides. ratios: (C, C) log(Θ_cc' / π_c') by
-    these posteriors, where an explanation needs them.
+    Args:
+        x: (n, D) table of x.
+        directions: (C, D) Aμ_c/(ℓ_c √q).
+        counts: (C,) number of labels.
+        temperature: T.
+        posterior: (n, C) table whose rows need not sum to 1; None if neighbours are not used.
+        ratios: (C, C) log(Θ_cc' / π_c') from these posteriors, if explanations need it.
     """
 
     x: Table
@@ -56,17 +60,17 @@ class Rounds:
     ratios: torch.Tensor | None = None
 
     def posteriors_at(self, rows: np.ndarray) -> torch.Tensor:
-        """(m, C) of some rows."""
+        """Read the (m, C) posteriors of some rows."""
         if self.posterior is None:
             return self.own_at(rows)
         return adding_to_one(self.posterior.rows_at(rows))
 
     def own_at(self, rows: np.ndarray) -> torch.Tensor:
-        """(m, C) posteriors of some rows by their own vectors, without neighbours."""
+        """Compute the (m, C) posteriors of some rows from their own vectors, without neighbours."""
         return probabilities(logits_of(self.x.rows_at(rows), self.directions, self.counts, self.temperature))
 
     def with_ratios(self, tables: NodeTables) -> "Rounds":
-        """The same with ratios, which take a pass over the graph."""
+        """Add the ratios, which take a pass over the graph."""
         assert self.posterior is not None
         near = tables.linked(self.posterior)
         ratios = link_ratios(links_between(tables, self.posterior, near))
@@ -74,15 +78,15 @@ class Rounds:
         return replace(self, ratios=ratios)
 
     def remove(self) -> None:
-        """Free the posteriors."""
+        """Delete the table of posteriors."""
         if self.posterior is not None:
             self.posterior.remove()
 
 
 def run_rounds(tables: NodeTables, x: Table, anchors: Anchors, how: Neighbourhood, settings: AnchorSettings) -> Rounds:
-    """Posteriors of all visible nodes, and means with these nodes in them, ``settings.rounds`` times.
+    """Alternate ``settings.rounds`` times between posteriors of all visible nodes and means that include these nodes.
 
-    A class without a label takes no part.
+    A class without a label has the posterior 0.
     """
     counts, temperature = anchors.counts, settings.temperature
 
@@ -117,9 +121,17 @@ def with_neighbours(
     before: Table | None = None,
     last_use: bool = False,
 ) -> Table:
-    """(n, draws · C) posteriors from the logits of the nodes' own vectors; rows need not add up to 1.
+    """Compute (n, draws · C) posteriors from the logits of the nodes' own vectors and from neighbours.
 
-    before: the posteriors from which links are counted first, if there are any. last_use: of the logits.
+    Rows need not sum to 1.
+
+    Args:
+        tables: The tables of the graph.
+        logits: (n, draws · C) logits.
+        how: How neighbours are used.
+        draws: Number of draws side by side.
+        before: Posteriors from which links are counted in the first iteration; by default the softmax of the logits.
+        last_use: Whether the logits are not needed afterwards.
     """
     width, read = logits.columns, {"logits": logits}
     if not how.links > 0:
@@ -146,10 +158,10 @@ def with_neighbours(
 def score_table(
     tables: NodeTables, rounds: Rounds, anchors: Anchors, answering: Tensors, settings: AnchorSettings
 ) -> Table:
-    """(n, C) log-probabilities, plus how near a node is to any class by the sums alone.
+    """Compute (n, C) log-probabilities plus the log-sum-exp of the logits from the sums alone.
 
-    The latter is the same for all classes of a node, so it changes no probability, but it tells nodes of unknown
-    classes, which the rounds would hide. answering: what :func:`answers` reads.
+    The second term is the same for all classes of a node, so it changes no probability. It detects nodes of unknown
+    classes, which the rounds would hide. ``answering`` are the tensors for :func:`answers`.
     """
     tensors = {"directions": rounds.directions, "by sums": anchors.directions(settings), **answering}
     read = {"x": rounds.x} if rounds.posterior is None else {"x": rounds.x, "posterior": rounds.posterior}
@@ -158,36 +170,36 @@ def score_table(
 
 
 def answer_tensors(anchors: Anchors, ridge: RidgeSums, head: torch.Tensor, settings: AnchorSettings) -> Tensors:
-    """What :func:`answers` reads."""
+    """Return the tensors for :func:`answers`."""
     shares = shares_of(anchors.counts, settings)
     tensors = {"counts": anchors.counts, "ridge": ridge.weights(anchors, settings), "shares": shares}
     return {**tensors, "head": head} if len(head) else tensors
 
 
 def answers(posterior: torch.Tensor, points: torch.Tensor, tensors: Tensors, share: float) -> torch.Tensor:
-    """(n, C) probabilities: the posterior of the rounds with what the head and the ridge make of it.
+    """Combine the (n, C) posterior of the rounds with the head and the ridge regression.
 
-    points: (n, D) x. share: of the head.
+    ``points`` are (n, D) x, and ``share`` is the weight γ of the head.
     """
     if "head" in tensors:
-        posterior = shared_out(posterior, points, tensors["head"], share)
+        posterior = mix_with_head(posterior, points, tensors["head"], share)
     ridge = products_with(points, tensors["ridge"], 1.0)
     return with_ridge(posterior, ridge, tensors["shares"], tensors["counts"])
 
 
 def adding_to_one(posterior: torch.Tensor) -> torch.Tensor:
-    """Rows that add up to 1."""
+    """Scale rows to sum to 1."""
     return posterior / posterior.sum(dim=1, keepdim=True).clamp(min=1e-12)
 
 
 def links_between(tables: NodeTables, posterior: Table, near: Table) -> torch.Tensor:
-    """(C, C) F = Pᵀ A P in 32 bits. near: d^(−1/2) A P."""
+    """Compute (C, C) F = Pᵀ A P in 32 bits. ``near`` is d^(−1/2) A P."""
     read = {"posterior": posterior, "near": near, "roots": tables.link_roots()}
     return tables.sums("links", _links, tables=read)["links"].float()
 
 
 def link_ratios(links: torch.Tensor) -> torch.Tensor:
-    """(C, C) log(Θ_cc' / π_c') from (C, C) F; 0 towards a class that nothing links to."""
+    """Compute (C, C) log(Θ_cc' / π_c') from (C, C) F; 0 for a class c' without links."""
     usual = links.sum(dim=0) / links.sum().clamp(min=1e-12)
     expected = (1 - EXPECTED_HOMOPHILY) * usual + EXPECTED_HOMOPHILY * torch.eye(len(usual), device=usual.device)
     profile = (links + PRIOR_LINKS * expected) / (links.sum(dim=1, keepdim=True) + PRIOR_LINKS)
@@ -196,12 +208,12 @@ def link_ratios(links: torch.Tensor) -> torch.Tensor:
 
 
 def _diagonal(links: torch.Tensor, draws: int) -> list[torch.Tensor]:
-    """The (C, C) parts of (draws · C, draws · C) within the draws."""
+    """Extract the (C, C) diagonal blocks of a (draws · C, draws · C) matrix."""
     size = len(links) // draws
     return [links[at : at + size, at : at + size] for at in range(0, len(links), size)]
 
 
-# Functions of a block of rows
+# Functions of a chunk of rows
 
 
 def _logits(block: RowBlock, points: torch.Tensor) -> torch.Tensor:

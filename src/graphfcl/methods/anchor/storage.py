@@ -1,4 +1,4 @@
-"""What ANCHOR stores, in the few bits to which session 0 rounded it, and how much memory it takes to compute it."""
+"""The stored state of ANCHOR, rounded to few bits after session 0, and the memory that its computation takes."""
 
 from collections.abc import Callable
 from typing import Any, Self
@@ -6,14 +6,14 @@ from typing import Any, Self
 import numpy as np
 import torch
 
-from graphfcl.methods.anchor.choosing import held_by_choice
+from graphfcl.methods.anchor.choosing import memory_of_choice
 from graphfcl.methods.anchor.class_sums import Anchors, Shrinkage
 from graphfcl.methods.anchor.head import LabelledPoints, retrained_head, trained_head
 from graphfcl.methods.anchor.hop_encoder import HOPS
 from graphfcl.methods.anchor.ridge import RidgeFrame, RidgeSums
 from graphfcl.methods.anchor.rounds import answer_tensors
 from graphfcl.methods.anchor.settings import AnchorSettings, Neighbourhood
-from graphfcl.methods.blocks import Held, NodeTables, Table
+from graphfcl.methods.blocks import MemoryNeed, NodeTables, Table
 from graphfcl.methods.blocks.interface import count_of_each_class, some_of_each_class
 from graphfcl.methods.learner import Labelled, Progress, Tensors, join_labelled, select_labelled
 from graphfcl.methods.shared.parts import Part
@@ -23,23 +23,31 @@ from graphfcl.nn import tensor_of
 from graphfcl.stream import BaseSession
 
 MAX_FRAME_BYTES = 18_000_000  # storage budget for basis, whitening, encoder and products
-BYTES_OF_HOP = 16  # of a number that the encoder reads, as it is gathered and with that of the other rows
-BYTES_OF_POINT = 12  # of a number of x that the head reads
-READ_BY_ENCODER = 1 + len(HOPS)  # times the columns of the basis
+BYTES_OF_HOP = 16  # memory per number that the encoder reads, including copies while rows are gathered
+BYTES_OF_POINT = 12  # memory per number of x that the head reads
+READ_BY_ENCODER = 1 + len(HOPS)  # blocks that the encoder reads, each as wide as the basis
 FIRST_LAYER = "network.encoder.first.weight"
 HEAD = "head.weight"
 HEAD_COUNTS = "head.counts"
 
 
 class AnchorKnowledge(Part):
-    """What ANCHOR knows besides its encoder.
+    """The learned state of ANCHOR besides its encoder.
 
-    frame: what session 0 fixed: basis, centres, middle, whitening and its shift. head: (M, D) weights of the head on
-    session 0, in 16 bits. head_steps: those of its training. head_counts: (M,) labels of each class that it was trained
-    on. anchors: class sums. ridge: what ridge regression keeps beside them; None before session 0. neighbourhood: what
-    validation sessions chose.
-    first_layer: answers the encoder's first weights, which are stored in 8 bits once the frame is fixed.
-    encoder_input: what the encoder reads.
+    Args:
+        settings: Settings of ANCHOR.
+        seed: Seed of the learner.
+        neighbourhood: The first candidate; validation sessions may replace it.
+        first_layer: Returns the encoder's first weights, which are stored in 8 bits once session 0 is learned.
+
+    Attributes:
+        frame: What session 0 fixes: basis, centres, middle, whitening and its shift.
+        head: (M, D) weights of the head on session 0, in 16 bits.
+        head_steps: Number of training steps of the head.
+        head_counts: (M,) number of labels of each class that the head was trained on.
+        anchors: Class sums.
+        ridge: Sums of the ridge regression; None before session 0.
+        encoder_input: What the encoder reads.
     """
 
     def __init__(
@@ -57,38 +65,40 @@ class AnchorKnowledge(Part):
         self.encoder_input = "graph"
 
     def round_first_layer(self) -> None:
-        """To the 8 bits in which it is stored."""
+        """Round the encoder's first weights to the 8 bits in which they are stored."""
         steps, scales = in_steps(self._first_layer())
         self._first_layer().copy_(steps * scales)
         self.frame["first.scales"] = scales
 
     @property
     def kind(self) -> str:
-        """The type of f and x: 32 bits wherever a graph may be on disk, so that it answers as one in memory does.
+        """Number type of f and x: 32 bits if the graph may be on disk, so that results match those in memory.
 
-        Rounding to 16 bits turns last digits, which follow from the order of sums, into steps of 0.0005.
+        Sums on disk have another order and differ in the last digits. Rounding to 16 bits would turn these differences
+        into steps of 0.0005.
         """
         return "<f2" if self.encoder_input == "graph" else "<f4"
 
     def train_head(
         self, tables: NodeTables, x: Table, train: Labelled, validation: Labelled, progress: Progress
     ) -> None:
-        """Train the head on session 0; ``anchors`` must hold its class sums. x: of all nodes."""
+        """Train the head on session 0. ``anchors`` must contain the class sums; ``x`` is the table of all nodes."""
         settings = self.settings
         shown = self._some(train, settings.most_for_head(tables.node_count))
         validated = self._some(validation, settings.most_validated(tables.node_count))
-        both = _labelled_points(tables, x, join_labelled(shown, validated))  # one pass over a table on disk
+        both = _labelled_points(tables, x, join_labelled(shown, validated))  # a single pass over a table on disk
         sizes = [len(shown[0]), len(validated[0])]
         parts = list(zip(*(part.split(sizes) for part in both), strict=True))
-        start = settings.temperature * self.anchors.directions(settings)  # the rule of the means
+        start = settings.temperature * self.anchors.directions(settings)  # the classifier of means
         trained = trained_head(start, parts[0], parts[1], settings.head_steps, settings.head_rate, progress)
         self.head, self.head_steps = trained
         self.head_counts = _label_counts(train[1], len(self.head))
 
     def restate_head(self, tables: NodeTables, x: Table, train: Labelled) -> None:
-        """Train the head again if labels of session 0 were taken back or merged; it uses no later ones.
+        """Train the head again if labels of session 0 were removed or merged. Later labels do not affect it.
 
-        Labels of session 0 only ever go, or move to another column as a whole class, so their counts tell.
+        Labels of session 0 can only be removed, or moved to another column as a whole class. Comparing label counts
+        per class therefore detects every change.
         """
         of_head, counts = train[1] < len(self.head), _label_counts(train[1], len(self.head))
         if torch.equal(counts, self.head_counts):
@@ -102,12 +112,12 @@ class AnchorKnowledge(Part):
             self.head = retrained_head(start, some, self.head_steps, self.settings.head_rate)
 
     def add(self, x: torch.Tensor, labels: torch.Tensor, count: int) -> None:
-        """Labelled nodes of a session, of ``count`` classes in all."""
+        """Add the labelled nodes of a session; there are then ``count`` classes."""
         assert self.ridge is not None
         self.anchors, self.ridge = self.anchors.plus(x, labels, count), self.ridge.plus(x, labels)
 
     def restate(self, tables: NodeTables, x: Table, train: Labelled, supports: Labelled, count: int) -> None:
-        """Compute again all that follows from labels. x: of all nodes."""
+        """Compute everything that depends on labels again. ``x`` is the table of all nodes."""
         assert self.ridge is not None
         labelled = join_labelled(train, supports)
         self.anchors = Anchors.of(tables, x, labelled, count, self.anchors.shrinkage)
@@ -115,7 +125,7 @@ class AnchorKnowledge(Part):
         self.restate_head(tables, x, train)
 
     def answer_tensors(self) -> Tensors:
-        """What :func:`~graphfcl.methods.anchor.rounds.answers` reads beside posteriors and x."""
+        """Return the tensors for :func:`~graphfcl.methods.anchor.rounds.answers`."""
         assert self.ridge is not None
         return answer_tensors(self.anchors, self.ridge, self.head, self.settings)
 
@@ -124,11 +134,11 @@ class AnchorKnowledge(Part):
 
     @property
     def is_fixed(self) -> bool:
-        """Whether session 0 is over."""
+        """Whether session 0 is learned."""
         return "whitening" in self.frame
 
     def _stored_frame(self) -> Tensors:
-        """The basis in 8 bits, and of the root, which is triangular, the upper half in 16."""
+        """Return the stored form of the frame: the basis in 8 bits, and the triangular root's upper half in 16 bits."""
         frame = {name: tensor.cpu() for name, tensor in self.frame.items()}
         root = frame.pop("whitening")
         rows, columns = torch.triu_indices(*root.shape)
@@ -139,12 +149,12 @@ class AnchorKnowledge(Part):
         return {**self.neighbourhood._asdict(), **self._input_values()}
 
     def _input_values(self) -> dict[str, Any]:
-        """Said where it is not the graph."""
+        """The encoder input, if it is not the default."""
         return {} if self.encoder_input == "graph" else {"encoder_input": self.encoder_input}
 
     @property
     def weights(self) -> tuple[float, float, float]:
-        """a₀, a₂ and a_z."""
+        """Block weights a₀, a₂ and a_z."""
         return self.settings.raw_weight, self.neighbourhood.hop_weight, self.settings.encoder_weight
 
     def _sums(self) -> Tensors:
@@ -154,13 +164,13 @@ class AnchorKnowledge(Part):
         embeddings = sum(tensor.nbytes for tensor in self._sums().values())
         if not self.is_fixed:
             return {"embeddings": embeddings}
-        spared = 3 * self._first_layer().nbytes // 4  # of the network's 32 bits
+        spared = 3 * self._first_layer().nbytes // 4  # the first layer is stored in 8 bits instead of 32
         frame = sum(tensor.nbytes for tensor in self._stored_frame().values())
         return {"embeddings": embeddings, "weights": frame - spared + self.head.nbytes}
 
     @property
     def _many(self) -> int:
-        """Classes of session 0."""
+        """Number of classes of session 0."""
         return 0 if self.anchors.shrinkage is None else self.anchors.shrinkage.many
 
     def values(self) -> dict[str, Any]:
@@ -173,7 +183,7 @@ class AnchorKnowledge(Part):
             steps = (self._first_layer() / self.frame["first.scales"]).round().to(torch.int8)
             kept = {FIRST_LAYER: steps.cpu()}
             kept |= {f"frame.{name}": tensor for name, tensor in self._stored_frame().items()}
-        head = {HEAD: self.head.cpu(), HEAD_COUNTS: self.head_counts} if len(self.head) else {}  # labels change it
+        head = {HEAD: self.head.cpu(), HEAD_COUNTS: self.head_counts} if len(self.head) else {}
         return {**kept, **head, **self._sums()}
 
     def load(self, values: dict[str, Any], tensors: Tensors, device: torch.device) -> None:
@@ -192,16 +202,16 @@ class AnchorKnowledge(Part):
         frame = RidgeFrame.of(values["many"], self.frame, self.settings) if self.frame else None
         self.ridge = None if frame is None else RidgeSums.load(tensors, frame)
         if frame is not None and self.anchors.sums.shape[1] != len(frame.root):
-            raise ValueError("class sums have another width than the frame")
+            raise ValueError("class sums and the frame have different widths")
         self.head, self.head_steps = tensors.get(HEAD, self.head[:0]).to(device), values["head_steps"]
         self.head_counts = tensors[HEAD_COUNTS].cpu() if len(self.head) else self.head_counts[:0]
         self.encoder_input = values.get("encoder_input", "graph")
 
     def require_room(self, tables: NodeTables, base: BaseSession, rank: int, size: int) -> None:
-        """Refuse a limit of memory that is too small for a phase of session 0, or for scores of all classes.
+        """Raise an error if the memory limit is too small for a phase of session 0 or for scores of all classes.
 
-        rank: columns of the basis at most. size: of the encoder's output. The limit that is named is enough for all
-        phases.
+        The limit that the error suggests is enough for all phases. ``rank`` is the maximum number of basis columns, and
+        ``size`` the width of the encoder's output.
         """
         settings = self.settings
         rank = min(rank, tables.node_count, tables.feature_count)
@@ -209,24 +219,24 @@ class AnchorKnowledge(Part):
         draws = STEP_DRAWS if sampled else 1
         by_encoder = READ_BY_ENCODER * rank if self.encoder_input == "hops" else 0
         vector = 2 * rank + size
-        # Of features; of what the encoder reads; of vectors with posteriors; of posteriors with those of neighbours.
+        # Widths of: features; encoder input; vectors with posteriors; posteriors with those of neighbours.
         widest = max(tables.feature_count, by_encoder, vector + classes, 2 * draws * classes + 2)
         labels, held = (base.train_labels, base.validation_labels), []
         if by_encoder:
             taken = sum(count_of_each_class(part, settings.encoder_nodes) for part in labels)
-            held.append(Held.of_rows("the encoder's training", taken, by_encoder, BYTES_OF_HOP))
+            held.append(MemoryNeed.of_rows("the encoder's training", taken, by_encoder, BYTES_OF_HOP))
         if settings.head_share > 0:
             most = (settings.most_for_head(tables.node_count), settings.most_validated(tables.node_count))
             rows = sum(map(count_of_each_class, labels, most))
-            held.append(_held_by_head(rows, vector))
+            held.append(_memory_of_head(rows, vector))
         if sampled:
-            held.append(held_by_choice(base, tables, rank, settings, self.seed))
+            held.append(memory_of_choice(base, tables, rank, settings, self.seed))
         tables.require(*held, columns=widest, slice_copies=3)
 
     def require_scores(self, tables: NodeTables, size: int, *, rounds: bool = False) -> None:
-        """Refuse a limit of memory that is too small for scores of all nodes.
+        """Raise an error if the memory limit is too small for scores of all nodes.
 
-        size: of the encoder's output. rounds: if x is known, and only what follows it is computed.
+        ``size`` is the width of the encoder's output. With ``rounds``, x is known and only later phases are checked.
         """
         rank, classes, how = self.frame["basis"].shape[1], len(self.anchors.counts), self.neighbourhood
         vector = 2 * rank + size
@@ -237,8 +247,8 @@ class AnchorKnowledge(Part):
             widest, copies = max(widest, tables.feature_count, by_encoder), max(copies, 2)
         tables.require(columns=widest, slice_copies=copies)
 
-    def become(self, other: Self, device: torch.device) -> None:  # noqa: ARG002
-        # Nothing of it is written to after session 0.
+    def copy_from(self, other: Self, device: torch.device) -> None:  # noqa: ARG002
+        # After session 0 these are replaced and never written in place, so copies can share them.
         self.frame, self.neighbourhood = dict(other.frame), other.neighbourhood
         self.encoder_input = other.encoder_input
         self.head, self.head_steps, self.anchors, self.ridge = other.head, other.head_steps, other.anchors, other.ridge
@@ -246,25 +256,28 @@ class AnchorKnowledge(Part):
 
 
 def _labelled_points(tables: NodeTables, x: Table, labelled: Labelled) -> LabelledPoints:
-    """x of some labelled nodes, and their columns."""
-    tables.require(_held_by_head(labelled[0].size, x.columns))
+    """Read x of some labelled nodes, and their class columns."""
+    tables.require(_memory_of_head(labelled[0].size, x.columns))
     return x.rows_at(tables.visible.rows(labelled[0])), tensor_of(labelled[1], tables.device)
 
 
 def _label_counts(columns: np.ndarray, count: int) -> torch.Tensor:
-    """(count,) how many labels each of the first columns has."""
+    """Count the labels of each of the first ``count`` columns."""
     return torch.from_numpy(np.bincount(columns[columns < count], minlength=count)).double()
 
 
-def _held_by_head(rows: int, columns: int) -> Held:
-    """What the head's training holds."""
-    return Held.of_rows("the head's training", rows, columns, BYTES_OF_POINT)
+def _memory_of_head(rows: int, columns: int) -> MemoryNeed:
+    """State the memory that the training of the head takes."""
+    return MemoryNeed.of_rows("the head's training", rows, columns, BYTES_OF_POINT)
 
 
 def first_layer_shape(
     settings: AnchorSettings, encoder_input: str, features: int, nodes: int, classes: int, *, rank: int | None = None
 ) -> tuple[int, int]:
-    """(inputs, hidden) of the encoder. features, nodes: of the graph of session 0. rank: of a basis that is known."""
+    """Return (inputs, hidden) of the encoder's first layer.
+
+    ``features`` and ``nodes`` are sizes of the graph of session 0. ``rank`` is the width of the basis if it is known.
+    """
     if encoder_input == "none":
         return 1, 0
     if encoder_input == "hops":
@@ -274,15 +287,15 @@ def first_layer_shape(
 
 
 def frame_rank(settings: AnchorSettings, encoder_input: str, width: int, classes: int, first: int = 0) -> int:
-    """Columns of the basis: as many as the settings want, or as the bytes allow.
+    """Number of columns of the basis: the setting ``rank``, or fewer to stay within ``MAX_FRAME_BYTES``.
 
-    width: feature columns. first: numbers of the encoder's first layer, if it reads the graph; one that reads hops has
-    as many inputs as the basis has columns, three times.
+    ``width`` is the number of feature columns. ``first`` is the number of weights in the first layer of an encoder that
+    reads the graph. The first layer of an encoder that reads hops is included here: its input is three times the basis.
     """
     rank, size = settings.rank, 0 if encoder_input == "none" else settings.size
     each = width + (READ_BY_ENCODER * settings.hidden if encoder_input == "hops" else 0)
-    each += 16 * min(settings.covariance_columns, 2 * rank + size)  # of two products, in 64 bits, the upper half
-    each += 4 * classes  # of the head
+    each += 16 * min(settings.covariance_columns, 2 * rank + size)  # the upper halves of two products, in 64 bits
+    each += 4 * classes  # the head
     while rank > 16 and each * rank + (2 * rank + size) ** 2 > MAX_FRAME_BYTES - first:
         rank -= 16
     return rank

@@ -1,4 +1,4 @@
-"""Learners in closed form: vectors that no session changes, sums over labelled nodes, and a head computed from them."""
+"""Closed-form learners: fixed node vectors, sums over labelled nodes, and a head computed from these sums."""
 
 from abc import abstractmethod
 from dataclasses import dataclass, replace
@@ -12,7 +12,7 @@ from torch import nn
 from graphfcl.errors import DivergenceError
 from graphfcl.graph.interfaces import VisibleNodes
 from graphfcl.methods.bases.encoder_learner import EncoderLearner, EncoderSettings, Stage
-from graphfcl.methods.blocks import Held, NodeTables, RowBlock, Table, open_tables
+from graphfcl.methods.blocks import MemoryNeed, NodeTables, RowBlock, Table, open_tables
 from graphfcl.methods.blocks.interface import some_of_each_class
 from graphfcl.methods.blocks.opening import open_whole
 from graphfcl.methods.learner import Labelled, LastTables, Learner, Progress, Tensors, join_labelled
@@ -27,56 +27,60 @@ from graphfcl.nn import Encoder, GraphInputs, tensor_of
 from graphfcl.stream.sessions import BaseSession, Session
 
 CHUNK = 1024  # nodes that are scored at a time
-FEW = 20_480  # labelled nodes whose vectors are read at a time
-NEAR = 1024  # nodes whose neighbourhoods are read rather than blocks of a table
-MOST_QUERIES = 100_000  # validation nodes above which some of each class are drawn to choose by
+FEW = 20_480  # number of labelled nodes whose vectors are read at a time
+NEAR = 1024  # up to this many nodes, neighbourhoods are read instead of blocks of a table
+MOST_QUERIES = 100_000  # with more validation nodes, choices use at most ``MOST_OF_CLASS`` of each class
 MOST_OF_CLASS = 2000
-BYTES_OF_QUERY = 2  # of a number of an embedding
-BYTES_OF_LABELLED = 6  # of one that is kept, joined with others and gathered
-COPIES = 10  # of stored statistics: whole matrices of two of them, a scaled one, its factor and what solves it
+BYTES_OF_QUERY = 2  # memory per number of a query's embedding
+BYTES_OF_LABELLED = 6  # memory per number of a labelled node's embedding, including copies while it is gathered
+COPIES = 10  # memory of choosing as a multiple of the stored statistics, including factors and solutions
 
 Kind = Literal["propagated", "encoder"]
-Choice = dict[str, Any]  # settings that validation sessions choose, by name
+Choice = dict[str, Any]  # values that validation sessions choose, by name of the setting
 
 
 @dataclass(frozen=True)
 class ClosedFormSettings(EncoderSettings):
-    """The vectors of nodes, and how choices are made. Settings of the encoder count with ``features=encoder`` alone."""
+    """Settings of node vectors and choices. Settings of the encoder only apply to ``features=encoder``."""
 
     features: Kind = "propagated"
-    """What a node is known by: propagated features that no label touched, or the pre-trained encoder."""
+    """Node vectors: propagated features, which depend on no label, or the output of the pre-trained encoder."""
     rank: Count = 1024
-    """Columns of the basis of propagated features at most; a vector has twice as many."""
+    """Maximum number of columns of the basis of propagated features; a vector has twice as many."""
     hop_weight: Weight = 2.0
-    """Weight of the features around a node (a) against its own."""
+    """Weight of the propagated features against a node's own features (a)."""
     margin: Weight = 0.01
-    """By so much another candidate must be better than the first to be chosen."""
+    """Score gain that a candidate needs over the first one to replace it."""
 
 
 class ClosedFormLearner(EncoderLearner):
-    """Session 0 fixes the vectors z(v) of nodes; every session, session 0 included, adds the vectors of its labelled
-    nodes, as its graph shows them, to statistics of the classes. No node is kept and no step is taken::
+    """A learner that classifies fixed node vectors z(v) by class statistics.
+
+    Session 0 determines how vectors are computed. Every session, including session 0, adds the vectors of its labelled
+    nodes to the class statistics. No node is kept, and no gradient step is taken. There are two kinds of vectors::
 
         propagated   z(v) = [ w₁ n(XB)_v , w₂ n(ÂÂXB)_v ]      ``UntrainedBlocks``
         encoder      z(v) = unit( g_θ(v) )                     g_θ: the pre-trained encoder
 
-    n(·): minus the mean over session 0's visible graph, then of unit length. Between graph and vector stands the
-    *embedding*, which is what is kept of a graph: z without weights, and of propagated features in 16 bits.
+    n(·) subtracts the mean over the visible graph of session 0 and scales rows to unit length. The cached *embedding*
+    of a node is z without the weights, in 16 bits for propagated features.
 
-    A method defines the weights (:meth:`_weights`), which statistics it keeps (:meth:`_empty`, of the points
-    :meth:`_points`), what it computes from them before the first scores (:meth:`_head`) and how that scores vectors
-    (:meth:`answers`). What its settings do not fix (:meth:`_candidates`) validation sessions choose, in which all
-    pseudo-novel classes arrive at once. Neither kind of vector has seen a label of theirs: the encoder is pre-trained
-    on base classes alone.
+    A method defines the weights (:meth:`_weights`), its statistics (:meth:`_empty`) of points (:meth:`_points`), the
+    head computed from them (:meth:`_head`), and the scores of vectors (:meth:`answers`). Validation sessions, in which
+    all pseudo-novel classes arrive at once, choose among :meth:`_candidates`. Vectors do not depend on labels of the
+    pseudo-novel classes: the encoder is pre-trained on the base classes alone.
 
-    blocks: of propagated features. memory: the statistics. choice: what was chosen.
+    Attributes:
+        blocks: Blocks of propagated features.
+        memory: The class statistics.
+        choice: The chosen values.
     """
 
     settings_type: ClassVar[type[Any]] = ClosedFormSettings
     lasting_tensors: ClassVar[tuple[str, ...]] = ("network.", "blocks.")
-    works_on_disk = True  # with propagated features
+    works_on_disk = True  # only with propagated features
     choices: ClassVar[dict[str, str]] = {}
-    """By the setting that fixes it: the setting with the candidates that validation sessions choose from."""
+    """From the setting that fixes a value to the setting that lists its candidates."""
     memory: Any
 
     def __init__(self, settings: Any = None, *, seed: int = 0, device: str | torch.device = "cpu") -> None:
@@ -90,46 +94,46 @@ class ClosedFormLearner(EncoderLearner):
 
     @abstractmethod
     def _empty(self, size: int) -> Any:
-        """Statistics of no class, for vectors of ``size`` columns."""
+        """Return statistics without a class for vectors of ``size`` columns."""
 
     def _points(self, vectors: torch.Tensor) -> torch.Tensor:
-        """(r, P) what statistics are sums of."""
+        """Compute the (r, P) points that statistics sum over."""
         return vectors
 
     def _reweighted(self, statistics: Any, earlier: Parts, counts: torch.Tensor) -> Any:  # noqa: ARG002
-        """Statistics in which earlier labelled vectors weigh as in classes of so many labels (``counts``)."""
+        """Adapt the weights of earlier labelled vectors to the label counts after an addition."""
         return statistics
 
     def _candidates(self) -> list[Choice]:
-        """What may be chosen, the default first: all of the settings that ``choices`` names and that are not fixed."""
+        """List all combinations of candidate values for the settings in ``choices``, the default first."""
         fixed = ((getattr(self.settings, name), getattr(self.settings, many)) for name, many in self.choices.items())
         values = (many if one is None else (one,) for one, many in fixed)
         return [dict(zip(self.choices, each, strict=True)) for each in product(*values)]
 
     @abstractmethod
     def _head(self, statistics: Any, inputs: NodeTables, many: int, choice: Choice) -> Tensors:
-        """What classes are scored by; the first ``many`` are those of session 0, all others have few labels."""
+        """Compute the head from statistics. The first ``many`` classes are those of session 0."""
 
     @staticmethod
     @abstractmethod
     def answers(vectors: torch.Tensor, head: Tensors) -> torch.Tensor:
-        """(m, C) scores of some vectors."""
+        """Compute (m, C) scores of vectors."""
 
     def _weights(self) -> tuple[float, float]:
-        """w₁ and w₂; here z has unit length."""
+        """Return w₁ and w₂. By default z has unit length."""
         around = self.settings.hop_weight
         length = (1 + around**2) ** 0.5
         return 1 / length, around / length
 
-    def _fix(self, inputs: NodeTables, embeddings: Table) -> None:
-        """Fix what else session 0's graph decides, after the vectors."""
+    def _fit_vectors(self, inputs: NodeTables, embeddings: Table) -> None:
+        """Compute further values that depend on the graph of session 0 and its vectors."""
 
     @property
     def _statistics(self) -> Any:
         return self.memory.now
 
-    def _hold(self, statistics: Any) -> None:
-        self.memory.hold(statistics)
+    def _set_statistics(self, statistics: Any) -> None:
+        self.memory.set(statistics)
 
     def parts(self) -> tuple[Part, ...]:
         return (*super().parts(), self.blocks, OwnAttributes(self, "choice"))
@@ -142,7 +146,7 @@ class ClosedFormLearner(EncoderLearner):
 
     @property
     def _width(self) -> int:
-        """D: columns of a vector."""
+        """Number of columns D of a vector."""
         return self.settings.size if self._has_encoder else self.blocks.width
 
     def _build(self, encoder: Encoder, start: torch.Generator) -> PrototypeNetwork:  # noqa: ARG002
@@ -154,13 +158,13 @@ class ClosedFormLearner(EncoderLearner):
         else:
             self.network = nn.Module()
 
-    def _refuse_misfit(self, weights: Tensors) -> None:
+    def _check_sizes(self, weights: Tensors) -> None:
         if self._has_encoder:
-            super()._refuse_misfit(weights)
+            super()._check_sizes(weights)
 
-    def _refuse_chance(self, base: BaseSession) -> None:
-        if self._has_encoder:  # without one there is nothing that could collapse
-            super()._refuse_chance(base)
+    def _check_above_chance(self, base: BaseSession) -> None:
+        if self._has_encoder:  # propagated features cannot collapse
+            super()._check_above_chance(base)
 
     def _start(self, base: BaseSession, inputs: NodeTables) -> None:
         super()._start(base, inputs)
@@ -174,22 +178,19 @@ class ClosedFormLearner(EncoderLearner):
         if validation.queries[0].size > MOST_QUERIES:
             validation = validation.with_queries(some_of_each_class(validation.queries, MOST_OF_CLASS, self.seed))
         if not self._has_encoder:
-            self.blocks.fix(inputs, self.settings.rank, self.seed, self._held(base, inputs, validation))
+            self.blocks.fit(inputs, self.settings.rank, self.seed, self._held(base, inputs, validation))
         embeddings = self._table(inputs)
         self.cache.keep_embeddings(base.visible_graph, embeddings)
-        self._fix(inputs, embeddings)
+        self._fit_vectors(inputs, embeddings)
         statistics = self._with(self._empty(self._width), inputs, validation.train)
         self.choice = self._choose(statistics, inputs, validation, progress)
-        # The base classes have the same columns in both, and their vectors are summed up already.
+        # The base classes have the same columns in both, and their vectors are already in the sums.
         later = base.train_labels >= validation.known_count
         labelled = (base.train[later], base.train_labels[later])
-        self._hold(self._with(statistics, inputs, labelled, len(self.classes_)))
+        self._set_statistics(self._with(statistics, inputs, labelled, len(self.classes_)))
 
     def _choose(self, of_base: Any, inputs: NodeTables, validation: ValidationSessions, progress: Progress) -> Choice:
-        """The candidate with the best mean score over draws of the supports, or the first if it is hardly better.
-
-        of_base: statistics of the base classes.
-        """
+        """Choose a candidate by :func:`choose_over_draws`; ``of_base`` are statistics of the base classes."""
         candidates, queries = self._candidates(), self._rows(inputs, validation.queries[0])
 
         def scores_of(draw: ValidationSessions) -> list[float]:
@@ -201,15 +202,15 @@ class ClosedFormLearner(EncoderLearner):
         margin = getattr(self.settings, "margin", 0.0)
         return choose_over_draws(candidates, validation, scores_of, progress, margin=margin)
 
-    def _held(self, base: BaseSession, inputs: NodeTables, validation: ValidationSessions) -> Held:
-        """What choosing holds: vectors of validation nodes, vectors of labelled nodes, and statistics."""
+    def _held(self, base: BaseSession, inputs: NodeTables, validation: ValidationSessions) -> MemoryNeed:
+        """State the memory of choosing: vectors of validation nodes, vectors of labelled nodes, and statistics."""
         rows, columns = validation.queries[0].size, 2 * min(self.settings.rank, inputs.node_count, inputs.feature_count)
         vectors = rows * BYTES_OF_QUERY + min(base.train.size, FEW) * BYTES_OF_LABELLED
         size = columns * vectors + COPIES * self._empty(columns).nbytes
-        return Held(size, f"choosing on {rows:,} rows of {columns:,} columns")
+        return MemoryNeed(size, f"choosing on {rows:,} rows of {columns:,} columns")
 
     def _forget_training(self) -> None:
-        """Vectors are fixed before anything is learned: there is nothing to forget."""
+        """Keep embeddings: they do not change during training."""
         self.cache.classes_changed()
 
     # From a graph to vectors
@@ -227,7 +228,7 @@ class ClosedFormLearner(EncoderLearner):
         return inputs.whole
 
     def _table(self, inputs: NodeTables) -> Table:
-        """(n, D) of every node: those at hand, or one pass over the graph."""
+        """Return the (n, D) embeddings of all nodes, from the cache or by a pass over the graph."""
         table = self.cache.embeddings(inputs)
         if table is not None:
             return table
@@ -236,28 +237,29 @@ class ClosedFormLearner(EncoderLearner):
         return self.blocks.table(inputs)
 
     def _near(self, inputs: NodeTables, nodes: np.ndarray) -> torch.Tensor:
-        """(nodes, D) embeddings, from the neighbourhoods of the nodes alone."""
+        """Compute (nodes, D) embeddings from the neighbourhoods of the nodes."""
         if not self._has_encoder:
-            return self.blocks.near(inputs, nodes)
-        return unit_rows(self.network.embed(*inputs.near(nodes, self.reach)))
+            return self.blocks.vectors_of(inputs, nodes)
+        return unit_rows(self.network.embed(*inputs.neighbourhood(nodes, self.reach)))
 
     def _rows(self, inputs: NodeTables, nodes: np.ndarray) -> torch.Tensor:
-        """(nodes, D) embeddings of some nodes, from their neighbourhoods alone if the table of all is not at hand,
-        or, in sessions, if a few of its rows would cost more.
+        """Return (nodes, D) embeddings of some nodes.
 
-        The last ones are kept, because nodes that are left out one after the other need the same ones.
+        They are computed from the neighbourhoods if the table of all nodes is not cached or, in sessions, if reading
+        its rows would take longer. The latest result is cached, since leave-one-out scores request the same nodes
+        repeatedly.
         """
-        kept = self.cache.beside(inputs)
+        kept = self.cache.intermediate(inputs)
         if kept is None or not np.isin(nodes, kept[0]).all():
             there, table = np.unique(nodes), self.cache.embeddings(inputs)
             few = self.stage == Stage.READY and there.size <= NEAR
             near = table is None or (few and not table.random_access)
             kept = (there, self._near(inputs, there) if near else table.rows_at(inputs.visible.rows(there)))
-            self.cache.keep_beside(inputs, kept)
+            self.cache.keep_intermediate(inputs, kept)
         return kept[1][tensor_of(np.searchsorted(kept[0], nodes), self.device)]
 
     def _labelled(self, inputs: NodeTables, labelled: Labelled) -> Parts:
-        """Points of labelled nodes and their columns, some at a time in the order of rows."""
+        """Yield points of labelled nodes and their columns, in chunks ordered by row."""
         nodes, columns = labelled
         order = np.argsort(inputs.visible.rows(nodes), kind="stable")
         for start in range(0, nodes.size, FEW):
@@ -267,13 +269,13 @@ class ClosedFormLearner(EncoderLearner):
 
     @property
     def _scales(self) -> torch.Tensor:
-        """(D,) what z is of an embedding, column by column."""
+        """(D,) factors from an embedding to z."""
         if self._has_encoder:
             return torch.ones(self._width, device=self.device)
         return self.blocks.weighted(*self._weights()).float()
 
     def _vectors(self, embeddings: torch.Tensor) -> torch.Tensor:
-        """(m, D) z, in 32 bits."""
+        """Compute (m, D) z in 32 bits."""
         return embeddings * self._scales
 
     @torch.no_grad()
@@ -309,7 +311,7 @@ class ClosedFormLearner(EncoderLearner):
             counts = counts_with(statistics.counts, tensor_of(session.support_labels, self.device), count)
             earlier = self._labelled(inputs, (session.earlier, session.earlier_labels))
             statistics = self._reweighted(statistics, earlier, counts)
-        self._hold(self._with(statistics, inputs, (session.supports, session.support_labels), count))
+        self._set_statistics(self._with(statistics, inputs, (session.supports, session.support_labels), count))
 
     def _with(self, statistics: Any, inputs: NodeTables, labelled: Labelled, count: int = 0) -> Any:
         """Statistics with more labelled nodes, of ``count`` classes in all, or of as many as they say."""
@@ -333,41 +335,40 @@ class ClosedFormLearner(EncoderLearner):
 
     @classmethod
     def score_block(cls, block: RowBlock) -> torch.Tensor:
-        """(rows, C) scores, as workers compute them."""
+        """Compute the (rows, C) scores of a chunk of rows, in a worker."""
         return cls._scores(block.rows("embeddings"), block.tensors)
 
     @classmethod
     def _scores(cls, embeddings: torch.Tensor, head: Tensors) -> torch.Tensor:
-        """(m, C) scores, some nodes at a time; −∞ for a class without a labelled node."""
+        """Compute (m, C) scores in chunks; −∞ for a class without a labelled node."""
         parts = [cls.answers(part * head["scales"], head) for part in embeddings.split(CHUNK)]
         return torch.cat(parts).masked_fill(~(head["counts"] > 0), -torch.inf)
 
     def chosen(self) -> dict[str, Any]:
         return dict(self.choice)
 
-    # What is known of labelled nodes
+    # Memory of labelled nodes
 
     @torch.no_grad()
     def restate(self, visible: VisibleNodes, train: Labelled, supports: Labelled) -> bool:
         inputs = self.cache.inputs(visible)
         self.cache.keep_embeddings(visible, self._table(inputs))
         self.cache.classes_changed()
-        self._hold(self._with(self._empty(self._width), inputs, join_labelled(train, supports), len(self.classes_)))
+        self._set_statistics(
+            self._with(self._empty(self._width), inputs, join_labelled(train, supports), len(self.classes_))
+        )
         return True
 
     def calibration_learner(self) -> Learner | None:
-        """One with the same choice."""
+        """Make a learner with the same choice."""
         return type(self)(replace(self.settings, **self.choice), seed=self.seed, device=self.device)
 
     @torch.no_grad()
     def scores_without(
         self, visible: VisibleNodes, left_out: Labelled, train: Labelled, supports: Labelled
     ) -> np.ndarray | None:
-        """The classes of the nodes to leave out are summed up again without them; all others stay as they are.
-
-        That is exact if the sums are those of this graph; if an older graph left so much in them that there is no
-        solution, all classes are summed up again.
-        """
+        # The statistics of the affected classes are computed again without these nodes. This is exact if the sums were
+        # computed on this graph. If sums from an older graph lead to no solution, all classes are computed again.
         inputs, count = self.cache.inputs(visible), len(self.classes_)
         nodes, columns = join_labelled(train, supports)
         of_these = np.isin(columns, left_out[1])

@@ -1,4 +1,4 @@
-"""What all learners of this package share: a pre-trained encoder, stages that can be interrupted, a state of parts."""
+"""The base class of learners with an encoder: pre-training, resumable stages, and a state composed of parts."""
 
 from abc import abstractmethod
 from dataclasses import asdict, dataclass, field, replace
@@ -24,21 +24,24 @@ from graphfcl.stream.sessions import BaseSession, Session
 
 @dataclass(frozen=True)
 class EncoderSettings(CheckedSettings):
-    """The encoder and its pre-training. Each method takes the widths that are best for it on development graphs, of the
-    same candidates (``results/tuning.csv``); the widths here are those of most methods."""
+    """Settings of the encoder and its pre-training.
+
+    Each method has the widths that were best for it on development graphs, selected from the same candidates
+    (``results/tuning.csv``). The defaults here are the widths of most methods.
+    """
 
     encoder: str = "gcn"
-    """Kind of graph encoder: gcn or gat."""
+    """Type of graph encoder: gcn or gat."""
     hidden: Count = 256
     """Width of the encoder's first layer."""
     size: Count = 128
     """Width of an embedding."""
     last_relu: bool = True
-    """ReLU on the last encoder layer, which the authors' code does not have."""
+    """Apply a ReLU to the last encoder layer; the code of HAG-Meta's authors has none."""
     dropout: Share = 0.5
-    """Share of hidden values dropped in training."""
+    """Fraction of hidden values that are dropped in training."""
     pretraining: SupervisedSettings = field(default_factory=SupervisedSettings)
-    """Training on session 0 before anything else."""
+    """Pre-training of the encoder on session 0."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -48,7 +51,7 @@ class EncoderSettings(CheckedSettings):
 
 
 class Stage(StrEnum):
-    """How far session 0 is. A state says it in these words."""
+    """Stages of fitting session 0, as recorded in a state."""
 
     NEW = "new"
     PRE_TRAINING = "pre-training"
@@ -66,7 +69,7 @@ class Stage(StrEnum):
 
 @dataclass(frozen=True)
 class StreamSizes:
-    """Numbers of a stream: feature columns, base classes, classes of session 0 (``many``), N (way) and K (shot)."""
+    """Sizes of a stream: feature columns, base classes, classes of session 0 (``many``), N (way) and K (shot)."""
 
     features: int = 0
     base: int = 0
@@ -76,21 +79,24 @@ class StreamSizes:
 
 
 class EncoderLearner(Learner):
-    """A learner on a graph encoder g_θ that was pre-trained on the base classes.
+    """A learner with a graph encoder g_θ that is pre-trained on the base classes.
 
-    A method says what it adds to the encoder (:meth:`_build`), how session 0 goes on after pre-training
-    (:meth:`_train`), what an incremental session changes (:meth:`_learn`) and how all nodes are scored
-    (:meth:`_score_all`). What it keeps besides the network are :meth:`parts`. Same settings, seed and machine: the
-    same numbers.
+    A method defines the network around the encoder (:meth:`_build`), the training of session 0 after pre-training
+    (:meth:`_train`), an incremental session (:meth:`_learn`), and the scores of all nodes (:meth:`_score_all`). Its
+    state consists of the network and of its :meth:`parts`. The same settings, seed and machine give the same numbers.
 
-    memory: what is kept of labelled nodes. cache: what was computed for the graph of the last request.
-    network: has ``encoder`` and ``embed(inputs, rows)``. pretraining: its loop, a part of the learner while it runs.
-    inputs: a visible graph as a method computes on it, :class:`~graphfcl.nn.GraphInputs` or tables of all nodes.
+    Methods receive a visible graph as ``inputs``: :class:`~graphfcl.nn.GraphInputs`, or tables of all nodes.
+
+    Attributes:
+        memory: Memory of labelled nodes.
+        cache: Results computed for the latest graph.
+        network: Module with ``encoder`` and ``embed(inputs, rows)``.
+        pretraining: The pre-training loop, which is a part of the learner while it runs.
     """
 
     randomness = ("nodes", "columns")
-    # Over nodes: dropout, batches, episodes, the supports of validation sessions. Over columns: the first weights of an
-    # encoder, the start of the singular vectors.
+    # Random over nodes: dropout, batches, episodes, supports of validation sessions. Random over columns: initial
+    # weights of the encoder, and the start of the iteration for singular vectors.
 
     settings_type = EncoderSettings
     lasting_tensors: ClassVar[tuple[str, ...]] = ("network.",)
@@ -106,33 +112,33 @@ class EncoderLearner(Learner):
         self.track = "transductive"
         self.memory: Any = ClassMemory()
         self.cache = EmbeddingCache(self._make_inputs)
-        self.pretrained: Tensors = {}  # all weights right after pre-training, until the learner is ready
+        self.pretrained: Tensors = {}  # all weights right after pre-training; empty once the learner is ready
         self._own = OwnAttributes(self, "track", "random", "pretraining_seconds_", "pretraining_reused_")
 
-    # What a method says
+    # What a method defines
 
     @abstractmethod
     def _build(self, encoder: Encoder, start: torch.Generator) -> nn.Module:
-        """The network around the encoder, with weights drawn from ``start``."""
+        """Build the network around the encoder, with initial weights drawn from ``start``."""
 
     @abstractmethod
     def _train(self, base: BaseSession, inputs: Any, progress: Progress) -> None:
-        """All stages after pre-training; the last one is ``ready``."""
+        """Run all stages after pre-training."""
 
     @abstractmethod
     def _learn(self, session: Session, inputs: Any) -> None:
-        """An incremental session; its classes are in ``classes_`` already."""
+        """Learn an incremental session, whose classes are already in ``classes_``."""
 
     @abstractmethod
     def _score_all(self, inputs: Any) -> torch.Tensor:
-        """(n, classes) scores of every node of a visible graph."""
+        """Compute the (n, classes) scores of all visible nodes."""
 
     def _keeps_weights(self) -> bool:
-        """Whether a session leaves what the network makes of a node as it is."""
+        """Whether sessions do not change the embeddings of nodes."""
         return False
 
     def parts(self) -> tuple[Part, ...]:
-        """What belongs to the state in this stage, besides the network; a method adds its own."""
+        """Return the parts of the state in this stage, besides the network. A method adds its own."""
         running = (self.pretraining,) if self.stage == Stage.PRE_TRAINING else ()
         return (self.memory, *running)
 
@@ -152,7 +158,7 @@ class EncoderLearner(Learner):
         if self.stage != Stage.READY:
             self._train(base, inputs, progress)
             self._enter(Stage.READY, progress)
-        self._refuse_chance(base)
+        self._check_above_chance(base)
 
     def _start(self, base: BaseSession, inputs: Any) -> None:
         self.classes_, self.track = base.classes, base.track
@@ -162,7 +168,7 @@ class EncoderLearner(Learner):
         self.stage = Stage.PRE_TRAINING
 
     def _make_network(self) -> None:
-        """Encoder and head first, so that every method pre-trains from the same weights."""
+        """Create encoder and head first, so that all methods pre-train from the same initial weights."""
         chosen = self.settings
         start = torch.Generator().manual_seed(self.seed)
         encoder = self._make_encoder(start, chosen.hidden)
@@ -182,43 +188,43 @@ class EncoderLearner(Learner):
         pretrain(self, base, self._whole(inputs), progress, encoders)
 
     def _run_pretraining(self, base: BaseSession, inputs: GraphInputs, progress: Progress) -> float:
-        """Pre-train the encoder; the seconds it took."""
+        """Pre-train the encoder, and return the seconds it took."""
         return self.pretraining.run_base(base, inputs, self, progress)
 
     def _encoder_options(self, base: BaseSession) -> dict[str, Any]:  # noqa: ARG002
-        """What else a pre-trained encoder of this method depends on."""
+        """Return further values that a pre-trained encoder of this method depends on."""
         return {}
 
     def _enter(self, stage: Stage, progress: Progress) -> None:
-        """Start a stage; a checkpoint taken here begins it."""
+        """Start a stage, and save a checkpoint from which it can be resumed."""
         self.stage = stage
         progress.checkpoint(self)
 
-    def _refuse_chance(self, base: BaseSession) -> None:
-        """A collapsed encoder puts every node in one place; its table would look like a result."""
+    def _check_above_chance(self, base: BaseSession) -> None:
+        """Raise :class:`DivergenceError` if validation accuracy is at chance level, as with a collapsed encoder."""
         count = len(base.classes)
         self._forget_training()
         predicted = self.scores(base.visible_graph, base.validation)[:, :count].argmax(axis=1)
         accuracy = balanced_accuracy(confusion_matrix(base.validation_labels, predicted, count))
         sizes = np.bincount(base.validation_labels, minlength=count).clip(min=1)
-        error = np.sqrt((1 / count) * (1 - 1 / count) * (1 / sizes).sum()) / count  # of a balanced accuracy by chance
-        # With a handful of validation nodes even a perfect answer could be chance.
+        error = np.sqrt((1 / count) * (1 - 1 / count) * (1 / sizes).sum()) / count  # standard error at chance level
+        # With very few validation nodes, even a perfect accuracy is within chance.
         if count > 1 and not accuracy > min(1 / count + 2 * error, 0.99):
             raise DivergenceError(
-                f"after training the balanced accuracy on validation nodes is {accuracy:.3f} with {count} classes, no "
-                "better than chance: the encoder collapsed, or neither features nor edges tell the classes apart; try "
+                f"after training, the balanced accuracy on validation nodes is {accuracy:.3f} with {count} classes, no "
+                "better than chance: the encoder collapsed, or neither features nor edges separate the classes. Try "
                 "another seed, a smaller learning rate, or last_relu=False."
             )
 
     def _copy_fitted_to(self, base: BaseSession, **changes: Any) -> Self:
-        """A copy with changed settings that knows ``base`` alone, with the encoder that was pre-trained here."""
+        """Fit a copy with changed settings to ``base``, with this learner's pre-trained encoder."""
         copy = type(self)(replace(self.settings, **changes), seed=self.seed, device=self.device)
         copy.cache.share(self.cache)  # the graph is the same
         copy.fit(base, encoders=OwnEncoder(without_prefix("encoder", self.pretrained), self.generator))
         return copy
 
     def _forget_training(self) -> None:
-        """Drop what was computed while the learner was trained, with other weights."""
+        """Discard cached results that were computed with earlier weights during training."""
         self.cache.weights_changed()
 
     # Incremental sessions, scores and embeddings
@@ -232,7 +238,7 @@ class EncoderLearner(Learner):
         self._learn(session, inputs)
 
     def scores(self, visible: VisibleNodes, nodes: np.ndarray) -> np.ndarray:
-        # All nodes are scored at once, whatever is asked: products of other shapes differ in their last digits.
+        # Always score all nodes at once: matrix products of other shapes differ in their last digits.
         return self.all_scores(visible)[visible.rows(nodes)]
 
     def all_scores(self, visible: VisibleNodes) -> Any:
@@ -243,18 +249,18 @@ class EncoderLearner(Learner):
         return scores
 
     def _embed(self, inputs: Any, rows: np.ndarray | None = None) -> torch.Tensor:
-        """(r, width) of some rows or of all: what scores need to know of them, the encoder's output first."""
+        """Compute (r, width) embeddings of some rows or of all, the encoder's output first."""
         return self.network.embed(inputs, rows)
 
     def _embeddings(self, inputs: Any) -> torch.Tensor:
-        """(n, width) of every node: those at hand, or one forward pass."""
+        """Return the (n, width) embeddings of all nodes, from the cache or by a forward pass."""
         embeddings = self.cache.embeddings(inputs)
         return self._embed(inputs) if embeddings is None else embeddings
 
     def embeddings(self, visible: VisibleNodes) -> np.ndarray:
         with torch.no_grad():
             embeddings = self._embeddings(self.cache.inputs(visible))
-        if self.stage == Stage.READY:  # while it is trained, the next step makes others of them
+        if self.stage == Stage.READY:  # during training, the next step changes them
             self.cache.keep_embeddings(visible, embeddings)
         return embeddings.cpu().numpy()
 
@@ -275,10 +281,10 @@ class EncoderLearner(Learner):
         return GraphInputs(visible.loaded(), self.device, sparing=sparing)
 
     def _whole(self, inputs: Any) -> GraphInputs:
-        """The graph that an encoder is pre-trained on."""
+        """Return the graph that an encoder is pre-trained on."""
         return inputs
 
-    # What is known of labelled nodes
+    # Memory of labelled nodes
 
     def restate(self, visible: VisibleNodes, train: Labelled, supports: Labelled) -> bool:  # noqa: ARG002
         self.cache.classes_changed()
@@ -335,22 +341,22 @@ class EncoderLearner(Learner):
         self._own.load(values, tensors, self.device)
         if values["device"] == self.device.type:
             self.generator.set_state(tensors["generator"])
-        else:  # generators of different devices have nothing in common
+        else:  # the state of a generator is only valid on the same type of device
             self.generator.manual_seed(self.seed + 1)
         self.cache.weights_changed()
         if self.stage == Stage.NEW:
             self._forget()
             return
         weights = without_prefix("network", tensors)
-        self._refuse_misfit(weights)
+        self._check_sizes(weights)
         self._make_network()
         self.network.load_state_dict(weights)
         for part in self.parts():
             part.load(values, tensors, self.device)
         self.pretrained = without_prefix("pretrained", tensors)
 
-    def _refuse_misfit(self, weights: Tensors) -> None:
-        """Refuse sizes that do not match the weights: the network would take more memory than the one saved."""
+    def _check_sizes(self, weights: Tensors) -> None:
+        """Raise an error if sizes do not match the weights, before a network of excessive size is allocated."""
         total = sum(weight.numel() for weight in weights.values())
         if max(self.sizes.features, self.settings.size) * self.settings.hidden > 2 * total + 1_000_000:
             raise ValueError("its sizes do not fit its weights")
@@ -359,24 +365,24 @@ class EncoderLearner(Learner):
         if self.stage != Stage.READY:
             return super().copy(visible)
         other = type(self)(self.settings, seed=self.seed, device=self.device)
-        other._become(self)
+        other._copy_from(self)
         return other
 
-    def _become(self, other: Self) -> None:
-        """Be a copy of a learner that is ready. Weights that no session changes are shared, and so are embeddings."""
+    def _copy_from(self, other: Self) -> None:
+        """Copy the state of a fitted learner. Weights that no session changes are shared, and so are embeddings."""
         self.stage, self.classes_, self.sizes = other.stage, other.classes_, other.sizes
-        self._own.become(other._own, self.device)
+        self._own.copy_from(other._own, self.device)
         self.generator.set_state(other.generator.get_state())
         self._make_network()
         self.network.load_state_dict(other.network.state_dict(), assign=other._keeps_weights())
         for mine, theirs in zip(self.network.parameters(), other.network.parameters(), strict=True):
             mine.requires_grad_(theirs.requires_grad)
         for part, same in zip(self.parts(), other.parts(), strict=True):
-            part.become(same, self.device)
+            part.copy_from(same, self.device)
         self.cache.share(other.cache)
 
     def _forget(self) -> None:
-        """Have the parts of a new learner."""
+        """Reset all parts to those of a new learner."""
         random, generator = self.random, self.generator
         type(self).__init__(self, self.settings, seed=self.seed, device=self.device)
         self.random, self.generator = random, generator

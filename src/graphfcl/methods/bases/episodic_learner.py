@@ -1,4 +1,4 @@
-"""Learners that meta-train in episodes until held-out classes say stop, several times, and then again on all."""
+"""Learners that are meta-trained in episodes, with early stopping on held-out classes and a final refit on all."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
@@ -35,41 +35,44 @@ from graphfcl.stream.sessions import BaseSession, Session
 
 @dataclass(frozen=True)
 class EpisodicSettings(EncoderSettings):
-    """Meta-training in episodes."""
+    """Settings of meta-training in episodes."""
 
     learning_rate: Positive = 0.005
-    """Adam's rate in meta-training."""
+    """Learning rate of Adam in meta-training."""
     weight_decay: Weight = 0.0005
-    """Adam's weight decay in meta-training, and in the fine-tuning of sessions."""
+    """Weight decay of Adam in meta-training and in the fine-tuning of sessions."""
     episodes: Number = 1000
-    """Episodes of meta-training at most."""
+    """Maximum number of meta-training episodes."""
     validate_every: Count = 20
-    """Episodes between two validations."""
+    """Number of episodes between two validations."""
     patience: Count = 10
-    """Validations in a row without a better score that end meta-training."""
+    """Number of validations in a row without a better score after which meta-training stops."""
     validation_window: Count = 5
-    """Validations whose mean counts as the score."""
+    """Number of latest validations whose mean is the score."""
     validation_draws: Count = 10
-    """Draws of the supports of held-out classes whose mean score is that of a validation."""
+    """Number of support draws over which a validation is averaged."""
     validation_folds: Count = 3
-    """Parts of the pseudo-novel classes, each held out once; with 1, or with refit off, one of two is."""
+    """Number of parts of the pseudo-novel classes, each held out once; with 1, or without refit, one of two is."""
     refit: bool = True
     """Repeat meta-training on all pseudo-novel classes, the held-out ones included."""
     queries: Count = 10
-    """Nodes per class that an episode asks about."""
+    """Number of query nodes per class in an episode."""
 
 
 class EpisodicLearner(EncoderLearner):
-    """Three stages after pre-training: meta-training, choosing, refit. Classes are known by their prototypes.
+    """A meta-trained learner that represents classes by prototypes.
 
-    The first two are repeated for every part of the pseudo-novel classes. Then choices are settled by the mean over the
-    parts, and the refit takes the median of their numbers of episodes.
+    After pre-training there are three stages: meta-training, choosing, and refit. The first two are repeated with each
+    part of the pseudo-novel classes held out. Choices are then made by the mean score over the parts, and the refit
+    trains on all pseudo-novel classes for the median of the best numbers of episodes.
 
-    A method says how episodes are drawn (:meth:`_sampler`), what a step minimises (:meth:`_episode_loss`), and, if its
-    settings have steps for incremental sessions, how these are taken (:meth:`_fine_tune`).
+    A method defines the episodes (:meth:`_sampler`), the loss of a step (:meth:`_episode_loss`) and, if its settings
+    have fine-tuning steps, how they are taken (:meth:`_fine_tune`).
 
-    records_steps: whether its steps may be recorded on a GPU, which takes a loss that is the network's ``device_loss``.
-    tunes_on_all_classes: whether every class must have a labelled node for the steps of a session.
+    Attributes:
+        records_steps: Whether training steps may be recorded on a GPU. Their loss must be the network's
+            ``device_loss``.
+        tunes_on_all_classes: Whether fine-tuning needs a labelled node of every class.
     """
 
     records_steps: ClassVar[bool] = False
@@ -84,14 +87,14 @@ class EpisodicLearner(EncoderLearner):
 
     @abstractmethod
     def _sampler(self, base: BaseSession, pseudo_novel: np.ndarray) -> Sampler:
-        """Episodes over the base classes and these pseudo-novel columns."""
+        """Make a sampler of episodes over the base classes and these pseudo-novel columns."""
 
     def _episode_loss(self, inputs: GraphInputs, episode: Episode, *, by_class: bool = False) -> torch.Tensor:
-        """What one optimiser step minimises; by_class: every class counts the same."""
+        """Compute the loss of an optimiser step. With ``by_class``, all classes have the same weight."""
         return self.network.episode_loss(inputs, episode, self.generator, by_class=by_class)
 
     def _captured_steps(self, inputs: GraphInputs, optimiser: torch.optim.Adam) -> CapturedSteps | None:
-        """Steps of meta-training that a GPU records and replays; None if they are taken launch by launch."""
+        """Return recorded steps for meta-training on a GPU, or None if steps cannot be recorded."""
         if not self.records_steps or not self.network.computes_whole(inputs):
             return None
 
@@ -101,18 +104,18 @@ class EpisodicLearner(EncoderLearner):
         return CapturedSteps(loss, optimiser, self.generator)
 
     def _validate(self, inputs: GraphInputs, validation: ValidationSessions) -> float:
-        """Score of the validation sessions with the weights as they are."""
+        """Score the validation sessions with the current weights."""
         return self.network.validate(inputs, validation)
 
     def _fine_tune(self, inputs: GraphInputs, classes: KnownClasses, *choice: Any) -> None:
-        """The steps of an incremental session, on episodes over all known classes. choice: a candidate."""
+        """Take the fine-tuning steps of a session on episodes over all known classes. ``choice`` is a candidate."""
 
     def _chooses(self, base: BaseSession) -> bool:  # noqa: ARG002
-        """Whether validation sessions choose the steps of a session; none is taken where old nodes are gone."""
+        """Whether validation sessions choose the fine-tuning steps; under the track ``isolated`` there are none."""
         return self.track != "isolated" and len(self.fine_tuning.candidates) > 1
 
     def _try_choices(self, inputs: GraphInputs, validation: ValidationSessions, progress: Progress) -> None:
-        """Score what is left to choose on one part, with the weights that validation found best."""
+        """Score the candidates on one part of the held-out classes, with the best weights of meta-training."""
         start = copy_weights(self.network)
 
         def score(draw: ValidationSessions, *choice: Any) -> float:
@@ -121,29 +124,29 @@ class EpisodicLearner(EncoderLearner):
                 self._fine_tune(inputs, classes, *choice)
             return self._validate(inputs, draw)
 
-        self.fine_tuning.try_out(validation, score, progress)
+        self.fine_tuning.score_candidates(validation, score, progress)
         self.network.load_state_dict(start)
 
-    def _settle_choices(self, base: BaseSession) -> None:  # noqa: ARG002
-        """Choose by the scores of all parts."""
+    def _make_choices(self, base: BaseSession) -> None:  # noqa: ARG002
+        """Choose a candidate by its scores on all parts."""
         if self.track == "isolated":
-            self.fine_tuning.take(0, 0.0)
+            self.fine_tuning.set_choice(0, 0.0)
         else:
-            self.fine_tuning.settle()
+            self.fine_tuning.choose()
 
     def _can_meta_train(self, base: BaseSession) -> bool:
         return len(base.pseudo_novel_classes) > 0
 
     def _finish(self, inputs: GraphInputs) -> None:
-        """Last work on session 0, with the final weights."""
+        """Complete session 0 with the final weights."""
         self.memory.finish(self.network, lambda: self._node_embeddings(inputs), self.track, len(self.classes_))
 
     def _meta_trained(self) -> nn.Module:
-        """What the steps of meta-training change."""
+        """Return the module that meta-training changes."""
         return self.network
 
     def _least_episodes(self) -> int:
-        """Episodes that meta-training takes before validation may stop it or choose among them."""
+        """Minimum number of episodes before validation may stop meta-training."""
         return 0
 
     def parts(self) -> tuple[Part, ...]:
@@ -171,7 +174,7 @@ class EpisodicLearner(EncoderLearner):
                 self.network.load_state_dict(self.pretrained)
                 self._enter(first, progress)
             else:
-                self._settle_choices(base)
+                self._make_choices(base)
                 repeat = self.settings.refit and held_out and first == Stage.META_TRAINING
                 self._enter(Stage.REFIT if repeat else Stage.FINISHING, progress)
         if self.stage == Stage.REFIT:
@@ -184,7 +187,7 @@ class EpisodicLearner(EncoderLearner):
         self.meta.begin(ended=stage == Stage.READY)
         super()._enter(stage, progress)
 
-    # Classes are known by prototypes
+    # Prototypes
 
     def _node_embeddings(self, inputs: GraphInputs) -> NodeEmbeddings:
         return self.network.node_embeddings(inputs, self.cache.embeddings(inputs))
@@ -193,7 +196,7 @@ class EpisodicLearner(EncoderLearner):
         return self.fine_tuning.steps == 0
 
     def restate(self, visible: VisibleNodes, train: Labelled, supports: Labelled) -> bool:
-        # A class without a node has no place in the episodes of fine-tuning.
+        # A class without a labelled node cannot take part in the episodes of fine-tuning.
         labelled = np.unique(np.concatenate([train[1], supports[1]]))
         if self.tunes_on_all_classes and self.fine_tuning.steps and labelled.size < len(self.classes_):
             return False
@@ -204,7 +207,7 @@ class EpisodicLearner(EncoderLearner):
         self.memory.learn(session, self.network, lambda: self._node_embeddings(inputs), self.sizes.many, count)
 
     def _known_classes(self, tasks: list[list[int]]) -> KnownClasses:
-        """What fine-tuning sees of all classes. tasks: columns of each task after the base task, oldest first."""
+        """Collect the labelled nodes of all classes for fine-tuning. ``tasks`` are columns by task, oldest first."""
         sizes, memory = self.sizes, self.memory
         return KnownClasses(memory.train, memory.supports, tasks, sizes.base, sizes.many, len(self.classes_), sizes.way)
 
@@ -213,13 +216,14 @@ class EpisodicLearner(EncoderLearner):
 
 
 class MetaTraining(Part):
-    """Meta-training (Section 4.1 of the paper): draw an episode, take one step, again and again.
+    """Meta-training: draw an episode and take an optimiser step, repeatedly (Section 4.1 of the HAG-Meta paper).
 
-    :meth:`run` and :meth:`repeat` go on from wherever the state stands; the network's weights are the learner's.
+    :meth:`run` and :meth:`repeat` continue from a loaded state. The weights of the network belong to the learner.
 
-    place: where the sampler stands. best_by_fold: for each part that was held out so far, how many episodes were best
-    for validation.
-    best_episodes: the middle one of these, all that is kept once meta-training has ended.
+    Attributes:
+        place: Position of the sampler.
+        best_by_fold: Best number of episodes for each part that was held out so far.
+        best_episodes: Median of these, the only value that is kept after meta-training.
     """
 
     name = "meta"
@@ -238,7 +242,7 @@ class MetaTraining(Part):
         return EarlyStopping(self.settings.patience, window=self.settings.validation_window)
 
     def begin(self, *, ended: bool = False) -> None:
-        """Start from episode 0, with a new optimiser and nothing known; or end."""
+        """Reset to episode 0 with a new optimiser. With ``ended``, only the final values are saved from now on."""
         self.saved = self.saved_at_the_end if ended else self.saved_while_running
         self.episode = 0
         self.place: dict[str, Any] = {}
@@ -253,7 +257,7 @@ class MetaTraining(Part):
         return make_adam(self.network.parameters(), rate, self.settings.weight_decay)
 
     def _sampler(self, base: BaseSession, pseudo_novel: np.ndarray) -> Sampler:
-        """A sampler that stands where a loaded state left it."""
+        """Make a sampler at the position of a loaded state."""
         sampler = self.learner._sampler(base, pseudo_novel)
         if self.place:
             sampler.load(self.place)
@@ -262,7 +266,7 @@ class MetaTraining(Part):
     def step(
         self, inputs: GraphInputs, episode: Episode, optimiser: torch.optim.Adam, *, by_class: bool = False
     ) -> torch.Tensor:
-        """One optimiser step on one episode; its loss."""
+        """Take an optimiser step on an episode, and return its loss."""
         return take_step(optimiser, lambda: self.learner._episode_loss(inputs, episode, by_class=by_class))
 
     def run(
@@ -273,9 +277,9 @@ class MetaTraining(Part):
         validate: Callable[[], float],
         progress: Progress,
     ) -> None:
-        """Train on the classes that are not held out until validation no longer improves.
+        """Train on the classes that are not held out until validation no longer improves, and restore the best weights.
 
-        The best weights are put back; the weights at the start count as 0 episodes, if so few are allowed.
+        The initial weights are a candidate with 0 episodes, unless there is a minimum number of episodes.
         """
         sampler = self._sampler(
             base, np.array([c for c in base.pseudo_novel_columns if c not in held_out], dtype=np.int64)
@@ -294,13 +298,13 @@ class MetaTraining(Part):
         self.network.load_state_dict(self.stopping.weights)
 
     def next_fold(self) -> None:
-        """One part of the classes is done: note what it found, and forget its validations."""
+        """Record the best number of episodes of a part, and reset early stopping."""
         self.best_by_fold.append(self.stopping.step)
         self.best_episodes = int(np.median(self.best_by_fold))
         self.stopping = self._new_stopping()
 
     def repeat(self, base: BaseSession, inputs: GraphInputs, progress: Progress) -> None:
-        """As many episodes as were best, on all pseudo-novel classes."""
+        """Train on all pseudo-novel classes for the median of the best numbers of episodes."""
         sampler = self._sampler(base, np.array(base.pseudo_novel_columns, dtype=np.int64))
         while self.episode < self.best_episodes:
             loss = self._train(sampler, inputs, self.best_episodes, "refit")
@@ -308,7 +312,7 @@ class MetaTraining(Part):
             progress.checkpoint(self.learner)
 
     def _train(self, sampler: Sampler, inputs: GraphInputs, total: int, stage: str) -> float:
-        """The episodes up to the next validation; their mean loss."""
+        """Train until the next validation, and return the mean loss of the episodes."""
         if self._captured is None:
             self._captured = self.learner._captured_steps(inputs, self.optimiser)
         count = min(self.settings.validate_every, total - self.episode)

@@ -1,4 +1,4 @@
-"""Learners with a linear head over all classes: trained on session 0, grown and fine-tuned at every later one."""
+"""Learners with a linear head over all classes, trained on session 0, and extended and fine-tuned at each session."""
 
 from abc import abstractmethod
 from collections.abc import Callable
@@ -30,30 +30,33 @@ from graphfcl.stream.sessions import BaseSession, Session
 
 @dataclass(frozen=True)
 class HeadSettings(StepSettings, EncoderSettings):
-    """A head that grows; ``pretraining`` holds for the training of session 0 too."""
+    """Settings of a growing head. ``pretraining`` also applies to the training of session 0."""
 
     weight_decay: Weight = 0.0005
-    """Adam's weight decay in the steps of a session."""
+    """Weight decay of Adam in the fine-tuning steps of a session."""
 
 
 @dataclass(frozen=True)
 class LogitHeadSettings(AdjustmentSettings, HeadSettings):
-    """A head that grows, whose logits are the scores."""
+    """Settings of a growing head whose logits are the scores."""
 
 
 class GrowingHeadLearner(EncoderLearner):
-    """Session 0 trains encoder and head on all train nodes; a session adds columns and takes some steps. Scores are
-    logits.
+    """A learner whose scores are the logits of a linear head over all classes.
 
-    Before session 0 is trained, a copy of the learner is fitted to the base classes alone and learns validation
-    sessions in which all pseudo-novel classes arrive, with each candidate for the steps of a session, and each for the
-    adjustment of logits where they are the scores.
+    Session 0 trains encoder and head on all train nodes. Each later session adds columns to the head and takes some
+    fine-tuning steps. Before session 0 is trained, a copy of the learner is fitted to the base classes and learns
+    validation sessions in which all pseudo-novel classes arrive. They choose the fine-tuning steps and, for methods
+    with :class:`LogitHeadSettings`, the logit adjustment.
 
-    A method says what a step minimises (:meth:`_session_loss`), what a node's loss is at session 0
+    A method defines the loss of a session (:meth:`_session_loss`), the loss of a node at session 0
     (:meth:`_node_losses`), and which nodes it keeps (:meth:`_remember`).
 
-    training: the loop of session 0. memory: nodes to train on again. centre: (h,) mean embedding of session 0, from
-    which new columns start. adjustment: of the logits, by how many labels of each class were learned.
+    Attributes:
+        training: Training loop of session 0.
+        memory: Nodes for replay.
+        centre: (h,) mean embedding of session 0, which determines initial columns of new classes.
+        adjustment: Logit adjustment by label counts.
     """
 
     settings_type = HeadSettings
@@ -70,17 +73,17 @@ class GrowingHeadLearner(EncoderLearner):
 
     @abstractmethod
     def _session_loss(self, before: torch.Tensor, supports: Labelled) -> Callable[[torch.Tensor], torch.Tensor]:
-        """The loss of an incremental session, a function of the logits of its supports and of the memory.
+        """Return the loss of an incremental session as a function of the logits of its supports and of the memory.
 
-        before: (s + m, classes) logits of the supports and of the memory before the first step.
+        ``before`` are the (s + m, classes) logits of supports and memory before the first step.
         """
 
     def _node_losses(self) -> HeadLoss:
-        """The loss of each node at session 0."""
+        """Return the loss function of nodes at session 0."""
         return cross_entropies
 
     def _remember(self, labelled: Labelled, inputs: GraphInputs) -> None:
-        """Keep some of the labelled nodes of a session, session 0 included."""
+        """Store some of the labelled nodes of a session, including session 0."""
 
     def _keep(self, nodes: np.ndarray, labels: np.ndarray, inputs: GraphInputs) -> None:
         self.memory.add(nodes, labels, inputs.visible, keep_features=self.track == "isolated")
@@ -113,7 +116,7 @@ class GrowingHeadLearner(EncoderLearner):
     # Incremental sessions and scores
 
     def _learn(self, session: Session, inputs: GraphInputs) -> None:
-        inputs = self.memory.beside(inputs)
+        inputs = self.memory.graph_with_nodes(inputs)
         nodes = np.concatenate([session.supports, self.memory.nodes])
         needed = self.network.encoder.rows(inputs, inputs.visible.rows(nodes))
         support_columns = tensor_of(session.support_labels, self.device)
@@ -136,6 +139,6 @@ class GrowingHeadLearner(EncoderLearner):
 
     @torch.no_grad()
     def _embeddings_of(self, inputs: GraphInputs, nodes: np.ndarray) -> torch.Tensor:
-        """(nodes, h) in evaluation mode."""
+        """Compute (nodes, h) embeddings in evaluation mode."""
         rows, embeddings = inputs.visible.rows(nodes), self.cache.embeddings(inputs)
         return self._embed(inputs, rows) if embeddings is None else embeddings[torch.from_numpy(rows).to(self.device)]

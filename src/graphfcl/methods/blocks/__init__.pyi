@@ -1,7 +1,7 @@
 """The public names of ``graphfcl.methods.blocks``: type checkers and the package itself read this list."""
 
 from graphfcl.methods.blocks.interface import (
-    Held as Held,
+    MemoryNeed as MemoryNeed,
     NodeTables as NodeTables,
     RowBlock as RowBlock,
     Table as Table,

@@ -1,8 +1,9 @@
-"""Column phases: what is computed of each column by itself, a map over slices of columns.
+"""Column phases: hops and smoothing, computed for slices of columns independently.
 
-A hop is Y = l∘(A(r∘X) + r∘X) with A read from the folder some rows at a time; for Â both l and r are (d + 1)^(−1/2),
-and 0 for a hidden row, which removes its edges. Only the places of edges are stored, 4 bytes each. A column of Y is
-the same to the bit, however many columns are computed at a time: each is added up in the order of its entries.
+A hop is Y = l∘(A(r∘X) + r∘X), where chunks of rows of A are read from the folder. For Â, both l and r are
+(d + 1)^(−1/2), and 0 for hidden rows, which removes their edges. Only the positions of edges are stored, 4 bytes each.
+A column of Y has the same bits however many columns are computed at a time, because its entries are always summed in
+the same order.
 """
 
 from collections.abc import Callable
@@ -23,15 +24,15 @@ from graphfcl.runtime.cores import limited_threads
 from graphfcl.runtime.resources import Need, Resources
 from graphfcl.runtime.tasks import run_tasks
 
-ROWS = 4096  # that are multiplied and scaled at a time, so that they stay in the cache
-MOST_SLICES = 4  # that a task computes at a time: wider ones are no faster
+ROWS = 4096  # rows that are multiplied and scaled at a time, so that they stay in the CPU cache
+MOST_SLICES = 4  # maximum number of slices per task; more are not faster
 FACTOR_COLUMNS = {"degrees": 1, "ones": 1, "visible": 2, "scales": 2, "link-scales": 2, "link-roots": 1}
-STREAMED = 24 * EDGES_AT_A_TIME + (64 << 20)  # bytes for rows of A, and for blocks on their way to a file
+STREAMED = 24 * EDGES_AT_A_TIME + (64 << 20)  # bytes for rows of A, and for blocks that are being written
 
 
 @dataclass(frozen=True)
 class Operator:
-    """X ↦ l∘(A(r∘X) + loop · r∘X). scales: (n, 2) l and r."""
+    """The operator X ↦ l∘(A(r∘X) + loop · r∘X), where ``scales`` is the (n, 2) table of l and r."""
 
     scales: StoredTable
     loop: bool = True
@@ -39,11 +40,16 @@ class Operator:
 
 @dataclass(frozen=True, eq=False)
 class ColumnTask:
-    """Slices of a table and what becomes of them.
+    """Slices of a table to which an operator is applied.
 
-    start: what is multiplied. targets: (hops, table) for each number of hops that is kept.
-    smoothing: (s, steps) instead of hops: P ← s Â P + (1 − s) P₀, and ``targets`` has one table, whose number is not
-    read.
+    Args:
+        source: The graph.
+        operator: The operator.
+        start: The table that is multiplied.
+        targets: (hops, table) for each number of hops that is stored.
+        smoothing: (s, steps) of P ← s Â P + (1 − s) P₀ instead of hops. ``targets`` then has one table, and its number
+            is ignored.
+        slices: Numbers of the column slices.
     """
 
     source: Source
@@ -57,10 +63,7 @@ class ColumnTask:
 def run_columns(
     phase: str, task: ColumnTask, resources: Resources, progress: Progress = SILENT, *, leading: int | None = None
 ) -> None:
-    """Compute all slices of the tables of ``task.targets`` that are not there.
-
-    leading: only slices in which so many columns lie, the first ones.
-    """
+    """Compute all missing slices of the tables in ``task.targets``, or only those of the ``leading`` first columns."""
     end = slices_of(task.start.columns if leading is None else min(leading, task.start.columns))
     missing = sorted({number for _, table in task.targets for number in table.missing(end)})
     if not missing:
@@ -73,20 +76,20 @@ def run_columns(
 
 
 def slices_at_a_time(rows: int, buffers: int, resources: Resources) -> int:
-    """How many slices a task may hold; a limit that is too small for one is refused."""
+    """Return how many slices fit into a task's memory; raise an error if not even one does."""
     around, one = STREAMED + 8 * rows, rows * SLICE * 4 * buffers
     resources.require(rows, need_of_slice(rows, buffers))
     return min(MOST_SLICES, (resources.bytes_of_task(rows) - around) // one)
 
 
 def need_of_slice(rows: int, buffers: int) -> Need:
-    """What a task of one slice holds. buffers: copies of the slice; smoothing has 3, hops have 2."""
+    """State the memory of a task with one slice. ``buffers`` is its number of copies: 3 for smoothing, 2 for hops."""
     held = STREAMED + 8 * rows + rows * SLICE * 4 * buffers
     return Need(held, f"a slice of {SLICE} columns of {rows:,} nodes")
 
 
 def compute_columns(task: ColumnTask) -> None:
-    """One task: read its slices, compute, and write a file for each slice that is not there."""
+    """Run a task: read its slices, apply the operator, and write a file for each missing slice."""
     with limited_threads(1):
         left, right = _scales(task.operator.scales)
         if task.smoothing is None:
@@ -96,11 +99,11 @@ def compute_columns(task: ColumnTask) -> None:
 
 
 def _hops(task: ColumnTask, values: np.ndarray, left: np.ndarray, right: np.ndarray) -> None:
-    """values: r∘X."""
+    """Compute hops from ``values``, r∘X, and write those that are stored."""
     other, last = np.empty_like(values), max(hops for hops, _ in task.targets)
     kept = dict(task.targets)
     for hop in range(1, last + 1):
-        # Scaled by l and then by r in any case: a hop is the same to the bit whether the ones before are kept or not.
+        # Always scale by l and then by r, so that a hop has the same bits whether earlier hops are stored or not.
         _multiply(task, values, other, (left, right) if hop < last and hop not in kept else (left,))
         if hop in kept:
             _write_slices(kept[hop], task.slices, other)
@@ -123,14 +126,14 @@ def _smoothed(task: ColumnTask, first: np.ndarray, left: np.ndarray, right: np.n
 
 
 def _multiply(task: ColumnTask, values: np.ndarray, out: np.ndarray, scales: tuple[np.ndarray, ...]) -> None:
-    """out ← A·values, and the values themselves if the operator has loops; rows multiplied by each of the scales."""
+    """Compute out ← A·values, plus the values if the operator has loops, and multiply rows by each of the scales."""
     flat = values.ravel()
     for start, stop, indptr, indices, weights in task.source.adjacency():
         for first in range(start, stop, ROWS):
             last = min(first + ROWS, stop)
             rows, pointers = out[first:last], indptr[first - start : last - start + 1]
             rows[...] = values[first:last] if task.operator.loop else 0
-            # What `matrix @ values` calls, without an array for the product: it adds to the rows that are there.
+            # The function behind `matrix @ values`. It adds to existing rows, so no array for the product is needed.
             csr_matvecs(last - first, *values.shape, pointers, indices, weights, flat, rows.ravel())
             for by in scales:
                 rows *= by[first:last, None]
@@ -150,7 +153,7 @@ def _scales(table: StoredTable) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _read_slices(table: StoredTable, numbers: tuple[int, ...], by: np.ndarray | None = None) -> np.ndarray:
-    """(n, columns of all these slices) in 32 bits, rows multiplied by (n,) ``by``."""
+    """Read slices side by side in 32 bits, with rows multiplied by (n,) ``by``."""
     width = sum(min(SLICE, table.columns - number * SLICE) for number in numbers)
     values = np.empty((table.rows, width), dtype=np.float32)
     for start, stop in table.blocks:
@@ -171,9 +174,9 @@ def _write_slices(table: StoredTable, numbers: tuple[int, ...], values: np.ndarr
 
 
 class RowFactors:
-    """What every row of a visible graph on disk counts: degrees, and the factors of hops and links.
+    """Per-row factors of a visible graph on disk: degrees, and the factors of hops and links.
 
-    Tables of a column or two. A hidden row has no edges and counts nothing.
+    Each table has one or two columns. Hidden rows have no edges and the factor 0.
     """
 
     def __init__(
@@ -183,7 +186,7 @@ class RowFactors:
 
     @cached_property
     def degrees(self) -> StoredTable:
-        """(n, 1) sums of edge weights to visible neighbours."""
+        """(n, 1) sum of edge weights to visible neighbours."""
         mask = self._visible.mask
         if mask is None:
             return self._written("degrees", lambda start, stop: self._folder_degrees[start:stop, None])
@@ -202,7 +205,7 @@ class RowFactors:
 
     @cached_property
     def scales(self) -> StoredTable:
-        """(n, 2) the factors of Â, (d + 1)^(−1/2); 0 for a hidden row."""
+        """(n, 2) factors l and r of Â, (d + 1)^(−1/2); 0 for a hidden row."""
 
         def rows(start: int, stop: int) -> np.ndarray:
             return np.repeat(self._shown(start, stop) / np.sqrt(self.degrees.block(start) + 1), 2, axis=1)
@@ -211,17 +214,17 @@ class RowFactors:
 
     @property
     def adjacency(self) -> Operator:
-        """Â."""
+        """The operator Â."""
         return Operator(self.scales)
 
     @cached_property
     def link_roots(self) -> StoredTable:
-        """(n, 1) d^(1/2) with edge weights of mean 1; 1 for a lone node, 0 for a hidden row."""
+        """(n, 1) d^(1/2) with edge weights of mean 1; 1 for an isolated node, 0 for a hidden row."""
         return self._written("link-roots", lambda start, stop: self._shown(start, stop) * self._roots(start))
 
     @cached_property
     def link_scales(self) -> StoredTable:
-        """(n, 2) the factors of d^(−1/2) A with edge weights of mean 1; a hidden row has 0."""
+        """(n, 2) factors of d^(−1/2) A with edge weights of mean 1; 0 for a hidden row."""
 
         def rows(start: int, stop: int) -> np.ndarray:
             left = self._shown(start, stop) / self._roots(start)
@@ -233,13 +236,13 @@ class RowFactors:
         return np.sqrt(np.maximum(self.degrees.block(start) / np.float32(self.mean_weight), 1))
 
     def _shown(self, start: int, stop: int) -> np.ndarray:
-        """(rows, 1) 1 for a visible row and 0 for a hidden one."""
+        """Return (rows, 1) 1 for visible rows and 0 for hidden ones."""
         mask = self._visible.mask
         return np.ones((stop - start, 1), np.float32) if mask is None else mask[start:stop, None].astype(np.float32)
 
     @cached_property
     def mean_weight(self) -> float:
-        """Of a visible edge; 1 if there is none."""
+        """Mean weight of a visible edge; 1 if there is no edge."""
         if not self._visible.reader.weighted:
             return 1.0
         total, count, mask = 0.0, 0, self._visible.mask
@@ -250,7 +253,7 @@ class RowFactors:
         return total / count if count else 1.0
 
     def folders(self) -> list[Path]:
-        """Where they lie."""
+        """List the folders of all factors."""
         return [self._planned(name).folder for name in FACTOR_COLUMNS]
 
     def _written(self, name: str, rows: Callable[[int, int], np.ndarray]) -> StoredTable:
@@ -261,7 +264,7 @@ class RowFactors:
         return table
 
     def _planned(self, name: str) -> StoredTable:
-        masked = name == "degrees" and self._visible.mask is not None  # made by a pass over the edges
+        masked = name == "degrees" and self._visible.mask is not None  # computed by a pass over the edges
         key = key_of(**{name: self._source.graph_key})
         by = "slices" if masked else "parts"
         return self._work.table(name, key, self._source.rows, FACTOR_COLUMNS[name], by=by)  # type: ignore[arg-type]

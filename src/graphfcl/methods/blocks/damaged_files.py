@@ -1,4 +1,4 @@
-"""Files of a work folder that turn out to be damaged: they go, and what met them is computed again."""
+"""Recovery from damaged files of a work folder: they are removed, and the computation is repeated."""
 
 import warnings
 from collections.abc import Callable
@@ -7,19 +7,19 @@ from typing import TypeVar
 from graphfcl.errors import GraphfclWarning, InputError
 from graphfcl.methods.learner import Learner
 
-TRIES = 50  # each one removes a file; more than that is a disk that fails
+TRIES = 50  # each try removes a file; more damaged files mean that the disk fails
 
 Result = TypeVar("Result")
 
 
 class DamagedFile(InputError):
-    """A file of a work folder was missing or damaged. It was removed, so that the next run computes it again."""
+    """A file of a work folder was missing or damaged. It was removed, and the next run computes it again."""
 
 
 def computed_again(compute: Callable[[], Result]) -> Result:
-    """What ``compute`` returns, which is called again when it met a damaged file; what is whole is not computed again.
+    """Return the result of ``compute``, and call it again if it finds a damaged file.
 
-    compute: may be called several times, each time from the start.
+    ``compute`` may be called several times. It reads undamaged files instead of computing them again.
     """
     for _ in range(TRIES):
         try:
@@ -30,10 +30,10 @@ def computed_again(compute: Callable[[], Result]) -> Result:
 
 
 def computed_with(learner: Learner, compute: Callable[[Learner], Result]) -> Result:
-    """What ``compute`` makes of a learner, which it may change.
+    """Return the result of ``compute``, which may change the learner, and repeat it if it finds a damaged file.
 
-    A learner remembers tables of its work folder. After one of them was damaged, ``compute`` gets another learner, made
-    of the state that the first one had, which remembers none.
+    A learner caches tables of its work folder. After a table was damaged, ``compute`` gets a new learner with the
+    initial state of the first one and without its cache.
     """
     state, latest = learner.state(), [learner]
 

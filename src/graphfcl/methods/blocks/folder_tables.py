@@ -1,7 +1,7 @@
-"""Tables of a graph on disk: files of a work folder, each under a key that says of what it was computed.
+"""Tables of a graph on disk, stored as files of a work folder under keys that identify their inputs.
 
-A table is a plan until something reads it: its key alone says whether its files are there already, and then nothing
-that it would be computed of is computed.
+A table is a plan until something reads it. If files with its key exist, they are read, and neither the table nor its
+inputs are computed.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -16,7 +16,7 @@ import torch
 from graphfcl.graph.folder.visible import VisibleFolder
 from graphfcl.graph.visible import VisibleGraph
 from graphfcl.methods.blocks.column_phases import ColumnTask, Operator, RowFactors, need_of_slice, run_columns
-from graphfcl.methods.blocks.interface import UNLABELLED, Held, NodeTables, RowBlock, RowPhase, Table, Tensors
+from graphfcl.methods.blocks.interface import UNLABELLED, MemoryNeed, NodeTables, RowBlock, RowPhase, Table, Tensors
 from graphfcl.methods.blocks.row_tasks import (
     AnyTable,
     FolderTable,
@@ -34,12 +34,12 @@ from graphfcl.methods.shared.untrained_features import WIDEST, leading_vectors_f
 from graphfcl.nn import GraphInputs
 from graphfcl.runtime.resources import Need
 
-Make = Callable[[int], None]  # computes so many columns of a table
+Make = Callable[[int], None]  # computes the given number of leading columns of a table
 Tables = tuple[AnyTable, ...]
 
 
 class FolderTables(NodeTables):
-    """The tables of one visible graph on disk."""
+    """The tables of a visible graph on disk."""
 
     visible: VisibleFolder
 
@@ -65,7 +65,7 @@ class FolderTables(NodeTables):
     def watch(self, progress: Progress) -> None:
         self.progress = progress
 
-    def require(self, *held: Held, columns: int = 0, slice_copies: int = 0) -> None:
+    def require(self, *held: MemoryNeed, columns: int = 0, slice_copies: int = 0) -> None:
         rows = self.source.rows
         needs = [Need(each.size, each.what, here=True) for each in held]
         needs += [need_of_rows(rows, columns)] * (columns > 0)
@@ -76,7 +76,7 @@ class FolderTables(NodeTables):
     # X, its leading singular vectors, and hops of XB
 
     def leading_vectors(self, rank: int, seed: int, *, exact: bool = False) -> tuple[torch.Tensor, torch.Tensor]:
-        """As in memory, with Σ over blocks of Xᵀ(X S)."""
+        """Compute B as in memory, with Xᵀ(X S) summed over chunks of rows."""
 
         def total(phase: str, function: Any, span: np.ndarray) -> np.ndarray:
             return (
@@ -87,7 +87,7 @@ class FolderTables(NodeTables):
         return leading_vectors_from((self.node_count, self.feature_count), product, gram, rank, seed, exact=exact)
 
     def own(self, basis: torch.Tensor) -> FolderTable:
-        """(n, k) XB of all rows, hidden ones included: they count nothing wherever rows are counted."""
+        """Compute (n, k) XB of all rows. Hidden rows are included, and ignored in sums."""
         array = basis.cpu().numpy()
         key = key_of(own=self.source.feature_key, basis=arrays_key({"basis": array}))
         stored = self.work.table("own", key, self.source.rows, array.shape[1], by="parts")
@@ -166,10 +166,10 @@ class FolderTables(NodeTables):
         return FolderTable(stored, stored.columns)
 
     def widened(self, table: Table) -> Table:
-        """As it is: a pass reads it from disk."""
+        """Return the table unchanged: every pass reads it from disk."""
         return table
 
-    # Functions of blocks
+    # Functions of chunks of rows
 
     def _table(self, phase: RowPhase, columns: int, kind: str, last_use: Sequence[str]) -> FolderTable:
         task = self._task(phase)
@@ -201,7 +201,7 @@ class FolderTables(NodeTables):
         return RowTask(self.source, phase.function, tables, None, self.work.put("tensors", arrays), phase.values)
 
     def _ready(self, task: RowTask) -> RowTask:
-        """The task once the tables that it reads are made."""
+        """Compute the tables that a task reads, and return the task with its mask of visible rows."""
         for table in task.tables.values():
             table.made()
         return replace(task, shown=self._shown())
@@ -210,7 +210,7 @@ class FolderTables(NodeTables):
         return None if self.visible.mask is None else FolderTable(self.by_row.scales, 1)
 
     def _planned(self, stored: StoredTable, make: Make, behind: Tables, last_use: Tables) -> FolderTable:
-        """A table after which some others are removed; one of the same content as it stays."""
+        """Plan a table after whose computation others are removed, except one with the same content."""
         done = [table for table in last_use if table.folders()[:1] != [stored.folder]]
 
         def make_and_remove(columns: int) -> None:
@@ -219,19 +219,19 @@ class FolderTables(NodeTables):
                 table.remove()
 
         planned = FolderTable(stored, stored.columns, make_and_remove, behind)
-        if done and planned.is_made:  # a run that was stopped in between left them
+        if done and planned.is_made:  # an interrupted run did not remove them
             for table in done:
                 table.remove()
         return planned
 
     def column_means(self, table: Table) -> torch.Tensor:
-        """Of each part by itself: parts of several joined tables are the same."""
+        """Compute means part by part, since several joined tables share parts."""
         parts = table.parts if isinstance(table, JoinedTables) else (as_single(table),)
         return torch.cat([super(FolderTables, self).column_means(part) for part in parts])
 
     # A few nodes
 
-    def near(self, nodes: np.ndarray, hops: int) -> tuple[GraphInputs, np.ndarray]:
+    def neighbourhood(self, nodes: np.ndarray, hops: int) -> tuple[GraphInputs, np.ndarray]:
         rows = self.visible.rows(nodes)
         near = self.visible.around(rows, hops)
         prepared = near.with_features(prepare(near.features, self.source.seed, unit=self.source.unit))
@@ -245,7 +245,10 @@ class FolderTables(NodeTables):
 
 
 def _projected(block: RowBlock) -> torch.Tensor:
-    """XB. Features that are fewer than the rank have a diagonal B, and the product is one of columns, to the bit."""
+    """Compute XB.
+
+    If there are fewer features than the rank, B is diagonal, and columns are scaled to get the same bits as in memory.
+    """
     features, basis = block.features(), block.tensors["basis"].numpy()
     if isinstance(features, np.ndarray) and basis.shape[0] == basis.shape[1]:
         diagonal = basis.diagonal()
@@ -255,7 +258,7 @@ def _projected(block: RowBlock) -> torch.Tensor:
 
 
 def _products(block: RowBlock) -> Tensors:
-    """Xᵀ(X S) of the visible rows."""
+    """Compute Xᵀ(X S) of the visible rows."""
     features, span = _visible_features(block), block.tensors["span"].numpy()
     return {"total": torch.from_numpy(np.asarray(features.T @ (features @ span)))}
 

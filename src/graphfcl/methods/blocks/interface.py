@@ -1,12 +1,12 @@
-"""Tables of all nodes of a visible graph, resident on a device or in files: what an algorithm is written against.
+"""The interface of tables of all nodes, which algorithms use for graphs in memory and on disk alike.
 
 A :class:`Table` is an (n, D) array with a row for each row of the graph. :class:`NodeTables` makes tables of features,
-of what lies around nodes, and of functions of a :class:`RowBlock`: some rows at a time, each row by itself. A function
-of a block is the only place where a formula is written; it must be a function of a module, because workers of a graph
-on disk import it.
+of propagated features, and of row-wise functions. Such a function takes a :class:`RowBlock`, a chunk of rows, and
+treats each row independently, so a formula is written once for both kinds of graphs. It must be defined at module
+level, because worker processes import it.
 
-Tables of a graph on disk are computed when something reads them. A table that is read for the last time
-(``last_use``) is removed afterwards: its files are deleted, or its memory is used again.
+Tables of a graph on disk are computed when something reads them. A table named in ``last_use`` is removed after it is
+read: its files are deleted, or its memory is reused.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -27,46 +27,51 @@ from graphfcl.nn import GraphInputs
 Tensors = dict[str, torch.Tensor]
 TYPES = {"<f2": torch.float16, "<f4": torch.float32, "<i4": torch.int32}
 UNLABELLED = -1
-ROWS = 4096  # rows that a function turns into wider types at a time
+ROWS = 4096  # rows that a function converts to wider types at a time
 
 
 class Table(Protocol):
-    """An (n, D) array of all rows of a graph."""
+    """An (n, D) array with a row for each row of a graph."""
 
     @property
     def columns(self) -> int:
-        """D."""
+        """Number of columns D."""
 
     @property
     def random_access(self) -> bool:
-        """Whether reading a few rows costs no more than these rows."""
+        """Whether a few rows can be read without a pass over the table."""
 
     def leading(self, columns: int) -> "Table":
-        """The first columns; of a table that is not computed yet, only these are."""
+        """Return the first columns. If the table is not computed yet, only these columns will be."""
 
     def kept(self) -> "Table":
-        """This table, computed once for several that are made of it."""
+        """Return this table so that it is computed once for several tables that depend on it."""
 
     def rows_at(self, rows: np.ndarray) -> torch.Tensor:
-        """(m, D) some rows, in any order, on the device."""
+        """Read (m, D) some rows, in any order, to the device."""
 
     def part(self, start: int, stop: int) -> torch.Tensor:
-        """(stop − start, D) the rows of a block, as a function of it reads them."""
+        """Read the (stop − start, D) rows of a chunk."""
 
     def readable(self) -> Any:
-        """An object with ``shape`` that answers ``table[rows]`` as a numpy array does: an array, or a stored table."""
+        """Return an array or a stored table; both have ``shape`` and support ``table[rows]``."""
 
     def remove(self, *, unless: "Table | None" = None) -> None:
-        """Free what it takes; nothing reads it any more. unless: a table that stays, and may have the same content."""
+        """Free the table's memory or files, but not those of ``unless``, which may have the same content."""
 
 
 @dataclass(frozen=True, eq=False)
 class RowBlock:
-    """Rows ``start`` to ``stop`` − 1 as a function sees them.
+    """A chunk of rows, ``start`` to ``stop`` − 1, as the input of a row-wise function.
 
-    features_at: rows of X, from a first row to an end. tables: read when the function needs them.
-    shown: (n, 1) above 0 where a row is visible; None if all are.
-    tensors: the same for all rows. values: numbers and texts that do.
+    Args:
+        start: First row.
+        stop: End of the rows, exclusive.
+        features_at: Reads rows of X, from a first row to an end.
+        tables: Tables by name; rows are read when the function needs them.
+        shown: (n, 1) table that is positive for visible rows; None if all rows are visible.
+        tensors: Tensors that all chunks share.
+        values: Numbers and strings that all chunks share.
     """
 
     start: int
@@ -81,24 +86,24 @@ class RowBlock:
         return self.stop - self.start
 
     def rows(self, name: str) -> torch.Tensor:
-        """(rows, D) of a table."""
+        """Read the (rows, D) chunk of a table."""
         return self.tables[name].part(self.start, self.stop)
 
     def features(self) -> Features:
-        """(rows, d) of X."""
+        """Read the (rows, d) chunk of X."""
         return self.features_at(self.start, self.stop)
 
     @cached_property
     def visible(self) -> torch.Tensor | None:
-        """(rows,) bool; None if all are."""
+        """(rows,) mask of visible rows; None if all rows are visible."""
         return None if self.shown is None else self.shown.part(self.start, self.stop)[:, 0] > 0
 
     def only_visible(self, values: torch.Tensor) -> torch.Tensor:
-        """The values of its visible rows."""
+        """Select the values of visible rows."""
         return values if self.visible is None else values[self.visible]
 
     def labelled(self, name: str, labels: str = "labels") -> tuple[torch.Tensor, torch.Tensor]:
-        """(m, D) rows of a table that have a label, and their (m,) columns."""
+        """Read the (m, D) rows of a table that have a label, and their (m,) class columns."""
         columns = self.rows(labels)[:, 0].long()
         chosen = torch.nonzero(columns != UNLABELLED)[:, 0]
         if len(chosen) == len(self):
@@ -114,7 +119,7 @@ RowSums = Callable[[RowBlock], Tensors]
 
 @dataclass(frozen=True, eq=False)
 class RowPhase:
-    """A function of blocks of rows, and what it reads. name: for people, and of the files of a graph on disk."""
+    """A row-wise function with its inputs. ``name`` appears in progress reports and in file names."""
 
     name: str
     function: Callable[[RowBlock], Any]
@@ -124,26 +129,28 @@ class RowPhase:
 
 
 @dataclass(frozen=True)
-class Held:
-    """Bytes that the main process holds for some time, and the words for what they are."""
+class MemoryNeed:
+    """Memory that the main process needs for some time: its bytes, and a description for error messages."""
 
     size: int
     what: str
 
     @classmethod
-    def of_rows(cls, what: str, rows: int, columns: int, each: int) -> "Held":
-        """Rows of a table for some purpose. each: bytes of a number."""
+    def of_rows(cls, what: str, rows: int, columns: int, each: int) -> "MemoryNeed":
+        """State the memory for rows of a table, with ``each`` bytes per number."""
         return cls(rows * columns * each, f"{what} on {rows:,} rows of {columns:,} columns")
 
 
 class NodeTables(Protocol):
-    """The tables of one visible graph.
+    """The tables of a visible graph with features X and normalised adjacency Â.
 
-    Features X have rows of unit length where ``unit`` says so (:func:`open_tables`); Â is the normalised adjacency.
+    The argument ``unit`` of :func:`open_tables` determines whether rows of X have unit length.
 
-    visible: the graph as it is. device: where tensors are.
-    class_count: classes for which memory is planned; 0 if nothing is known of them.
-    whole: the whole graph on the device, for networks that need it; None if it stays on the disk.
+    Attributes:
+        visible: The graph with its original features.
+        device: Device of tensors.
+        class_count: Number of classes for which memory is planned; 0 if unknown.
+        whole: The whole graph on the device, for networks that need it; None if it stays on disk.
     """
 
     visible: VisibleNodes
@@ -153,67 +160,69 @@ class NodeTables(Protocol):
 
     @property
     def node_count(self) -> int:
-        """Visible nodes."""
+        """Number of visible nodes."""
         return self.visible.node_count
 
     @property
     def feature_count(self) -> int:
-        """Columns of X."""
+        """Number of columns of X."""
 
     @property
     def has_feature_columns(self) -> bool:
-        """Whether a column of X is a column of the graph's features."""
+        """Whether the columns of X are the graph's feature columns, and not hashed ones."""
 
     @property
     def mean_weight(self) -> float:
-        """Of an edge; 1 if there is none."""
+        """Mean weight of an edge; 1 if there is no edge."""
 
     def watch(self, progress: Progress) -> None:
         """Report passes over the graph to ``progress``."""
 
     # Memory
 
-    def require(self, *held: Held, columns: int = 0, slice_copies: int = 0) -> None:
-        """Refuse a limit of memory that is too small for what follows.
+    def require(self, *held: MemoryNeed, columns: int = 0, slice_copies: int = 0) -> None:
+        """Raise an error if the memory limit is too small.
 
-        columns: of the widest rows that a function reads. slice_copies: of a slice of columns that hops (2) or
-        smoothing (3) hold.
+        Args:
+            *held: Memory that the main process needs.
+            columns: Number of columns of the widest rows that a function reads.
+            slice_copies: Copies of a slice of columns in memory, 2 for hops and 3 for smoothing.
         """
 
     # Tables
 
     def leading_vectors(self, rank: int, seed: int, *, exact: bool = False) -> tuple[torch.Tensor, torch.Tensor]:
-        """B, the leading right singular vectors of X, in 8 bits, and the (k,) scales of its columns.
+        """Compute B, the leading right singular vectors of X, in 8 bits, and the (k,) scales of its columns.
 
-        exact: the same for every order of the nodes, and so in memory and on disk.
+        With ``exact``, the result does not depend on the order of nodes, and is the same in memory and on disk.
         """
 
     def own(self, basis: torch.Tensor) -> Table:
-        """(n, k) XB."""
+        """Compute the (n, k) table XB."""
 
     def hops(self, own: Table, counts: Sequence[int]) -> Sequence[Table]:
-        """(n, k) Â…ÂXB for each number of hops."""
+        """Compute the (n, k) table Â…ÂXB for each number of hops."""
 
     def side_by_side(self, tables: Sequence[Table], kind: str = "<f4") -> Table:
-        """(n, ΣD) tables joined by row, rounded to the type ``kind``; on disk they keep their types."""
+        """Join tables to an (n, ΣD) table of number type ``kind``; on disk they keep their types."""
 
     def smoothed(self, table: Table, share: float, steps: int, *, last_use: bool = False) -> Table:
-        """(n, C) P after ``steps`` of P ← s Â P + (1 − s) P₀; rows are not made to add up to 1."""
+        """Compute (n, C) P after ``steps`` of P ← s Â P + (1 − s) P₀; rows are not renormalised."""
 
     def linked(self, table: Table) -> Table:
-        """(n, C) d^(−1/2) A P with edge weights of mean 1; d of a lone node is 1."""
+        """Compute (n, C) d^(−1/2) A P with edge weights of mean 1; d of an isolated node is 1."""
 
     def link_roots(self) -> Table:
-        """(n, 1) d^(1/2) with edge weights of mean 1, 1 for a lone node, 0 for a hidden row."""
+        """Compute (n, 1) d^(1/2) with edge weights of mean 1; 1 for an isolated node, 0 for a hidden row."""
 
     def labels(self, labelled: Labelled) -> Table:
-        """(n, 1) the columns of labelled nodes; ``UNLABELLED`` for all others."""
+        """Make an (n, 1) table of the class columns of labelled nodes; ``UNLABELLED`` for all other nodes."""
 
     def take(self, values: torch.Tensor) -> Table:
-        """A table of an (n, D) tensor that is there."""
+        """Make a table from an (n, D) tensor."""
 
     def widened(self, table: Table) -> Table:
-        """The same numbers in 32 bits, for several passes over them; a large table stays as it is."""
+        """Convert a table to 32 bits for several passes; a large table stays unchanged."""
 
     def table(
         self,
@@ -227,7 +236,10 @@ class NodeTables(Protocol):
         last_use: Sequence[str] = (),
         **values: Any,
     ) -> Table:
-        """(n, columns) the function's rows of every block. last_use: names of tables that nothing reads afterwards."""
+        """Apply a function to all chunks of rows; the result is an (n, columns) table.
+
+        ``last_use`` names the tables that nothing reads afterwards.
+        """
         return self._table(RowPhase(phase, function, tables or {}, tensors or {}, values), columns, kind, last_use)
 
     def sums(
@@ -239,7 +251,7 @@ class NodeTables(Protocol):
         tensors: Tensors | None = None,
         **values: Any,
     ) -> Tensors:
-        """The function's tensors added over all blocks, in 64 bits."""
+        """Sum the tensors that a function returns over all chunks of rows, in 64 bits."""
         return self._sums(RowPhase(phase, function, tables or {}, tensors or {}, values))
 
     def _table(self, phase: RowPhase, columns: int, kind: str, last_use: Sequence[str]) -> Table: ...
@@ -249,27 +261,27 @@ class NodeTables(Protocol):
     def remember(
         self, phase: str, compute: Callable[[], Arrays], tables: Mapping[str, Table], arrays: Arrays, **values: Any
     ) -> Arrays:
-        """Small arrays that follow from these tables, arrays and values: a run that goes on finds them."""
+        """Compute small arrays from tables, arrays and values, and store them so that a resumed run reads them."""
 
     def column_means(self, table: Table) -> torch.Tensor:
-        """(D,) in 32 bits, over visible rows."""
+        """Compute (D,) means over visible rows in 32 bits."""
         total = self.sums("means", column_sums, tables={"values": table})["total"]
         return (total / max(1, self.node_count)).float()
 
     # A few nodes
 
-    def near(self, nodes: np.ndarray, hops: int) -> tuple[GraphInputs, np.ndarray]:
-        """A graph that holds at least all within some hops of a few nodes, and their rows in it."""
+    def neighbourhood(self, nodes: np.ndarray, hops: int) -> tuple[GraphInputs, np.ndarray]:
+        """Return a graph with at least all nodes within some hops of a few nodes, and the rows of these nodes in it."""
 
     def numbers(self, near: VisibleGraph, rows: np.ndarray) -> np.ndarray:
-        """The node numbers of rows of a graph that :meth:`near` returned."""
+        """Translate rows of a graph from :meth:`neighbourhood` to node numbers."""
 
     def stored_behind(self, *tables: Table) -> list[Any]:
-        """The folders of these tables, and of all that was computed for them on this visible graph alone."""
+        """List the folders of these tables and of the tables computed for them on this visible graph alone."""
 
 
 def column_sums(block: RowBlock) -> Tensors:
-    """(D,) of the visible rows of the table ``values``, in 64 bits."""
+    """Sum the visible rows of the table ``values`` to (D,) in 64 bits."""
     values = block.only_visible(block.rows("values"))
     total = torch.zeros(values.shape[1], dtype=torch.float64, device=values.device)
     for start in range(0, len(values), ROWS):
@@ -278,7 +290,7 @@ def column_sums(block: RowBlock) -> Tensors:
 
 
 def some_of_each_class(labelled: Labelled, most: int, seed: int) -> Labelled:
-    """At most so many nodes of each class, drawn by the seed, in their order."""
+    """Draw at most ``most`` nodes of each class by the seed, and keep their order."""
     nodes, columns = labelled
     counts = np.bincount(columns)
     if not counts.size or counts.max() <= most:
@@ -291,5 +303,5 @@ def some_of_each_class(labelled: Labelled, most: int, seed: int) -> Labelled:
 
 
 def count_of_each_class(columns: np.ndarray, most: int | None) -> int:
-    """How many nodes of these columns are taken, if of each class at most so many are."""
+    """Count the labels that remain with at most ``most`` per class."""
     return columns.size if most is None else int(np.minimum(np.bincount(columns), most).sum())

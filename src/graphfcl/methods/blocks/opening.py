@@ -1,4 +1,4 @@
-"""Open the tables of a visible graph: the one place that knows where its nodes are."""
+"""Open the tables of a visible graph, in memory or on disk."""
 
 import torch
 
@@ -13,10 +13,13 @@ from graphfcl.nn import GraphInputs
 
 
 def open_tables(visible: VisibleNodes, device: torch.device, seed: int, *, unit: bool | None = None) -> NodeTables:
-    """The tables of a visible graph in memory, on the device, or of one on disk.
+    """Open the tables of a visible graph.
 
-    seed: of the hash that folds very many feature columns together. unit: whether rows of X have unit length; by
-    default rows of words have it, and numbers keep the length of theirs.
+    Args:
+        visible: A graph in memory, whose tables are put on the device, or a graph on disk.
+        device: Device of the tables.
+        seed: Seed of the hash that reduces very many feature columns.
+        unit: Whether rows of X are scaled to unit length. By default, bag-of-words rows are and numeric rows are not.
     """
     if isinstance(visible, VisibleFolder):
         return FolderTables(visible, seed, unit=visible.reader.sparse_features if unit is None else unit)
@@ -26,7 +29,7 @@ def open_tables(visible: VisibleNodes, device: torch.device, seed: int, *, unit:
 
 
 def open_whole(visible: VisibleNodes, device: torch.device) -> NodeTables:
-    """The tables of a visible graph in memory with its features as they are, for encoders; one on disk is refused."""
+    """Open a graph in memory with unchanged features, for encoders. A graph on disk raises an :class:`InputError`."""
     if isinstance(visible, VisibleFolder):
         raise InputError("features=encoder needs the graph in memory: leave it out for a graph on disk.")
     here = visible.loaded()

@@ -1,7 +1,7 @@
-"""Tables of a graph in memory: tensors on the device of the learner.
+"""Tables of a graph in memory, stored as tensors on the device of the learner.
 
-XB and its hops are computed for a slice of columns at a time, straight into the table that joins them, so that a wide
-table in 16 bits and one slice in 32 are all there is at once.
+XB and its hops are computed for a slice of columns at a time and written directly to the table that joins them. Memory
+then holds a wide table in 16 bits and only one slice in 32 bits.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -14,24 +14,33 @@ from scipy import sparse
 
 from graphfcl.graph.views import Features
 from graphfcl.graph.visible import VisibleGraph
-from graphfcl.methods.blocks.interface import TYPES, UNLABELLED, Held, NodeTables, RowBlock, RowPhase, Table, Tensors
+from graphfcl.methods.blocks.interface import (
+    TYPES,
+    UNLABELLED,
+    MemoryNeed,
+    NodeTables,
+    RowBlock,
+    RowPhase,
+    Table,
+    Tensors,
+)
 from graphfcl.methods.blocks.work_folder import Arrays
 from graphfcl.methods.learner import Labelled, Progress
 from graphfcl.methods.shared.untrained_features import WIDEST, leading_vectors
 from graphfcl.nn import GraphInputs, tensor_of
 from graphfcl.nn.matrices import SparseMatrix
 
-BLOCK = 16_384  # rows of a block: what a function makes of them in wider types is small beside the tables
-WIDENED = 1 << 28  # bytes of a table in 32 bits up to which it is kept in them for several passes
-COLUMNS = 128  # of the basis that are propagated at a time
+BLOCK = 16_384  # rows of a chunk, small enough that intermediate results take little memory
+WIDENED = 1 << 28  # tables of up to this size in 32 bits are converted for several passes
+COLUMNS = 128  # columns of the basis that are propagated at a time
 
-Slices = dict[int, torch.Tensor]  # what a slice of columns of each table is, while several tables are made of it
+Slices = dict[int, torch.Tensor]  # computed slices by table, while several tables are computed from them
 
 
 class ResidentTable:
-    """An (n, D) tensor, or what computes slices of its columns.
+    """An (n, D) tensor, or a function that computes slices of its columns.
 
-    compute: (columns, slices computed so far) ↦ (n, columns).
+    ``compute`` maps a slice of columns, and the slices computed so far, to an (n, columns) tensor.
     """
 
     random_access = True
@@ -44,7 +53,7 @@ class ResidentTable:
     ) -> None:
         self.columns = columns
         self._values, self._compute = values, compute
-        self._hops: dict[int, ResidentTable] = {}  # Âⁿ of this table, by n
+        self._hops: dict[int, ResidentTable] = {}  # Âⁿ times this table, by n
 
     @classmethod
     def of(cls, values: torch.Tensor) -> "ResidentTable":
@@ -52,7 +61,7 @@ class ResidentTable:
 
     @property
     def values(self) -> torch.Tensor:
-        """(n, D); computed once."""
+        """The (n, D) tensor, computed once."""
         if self._values is None:
             self._values = self.slice(slice(0, self.columns), {})
         return self._values
@@ -62,7 +71,7 @@ class ResidentTable:
             yield self.slice(slice(start, min(start + COLUMNS, self.columns)), {})
 
     def slice(self, part: slice, computed: Slices) -> torch.Tensor:
-        """(n, columns of the part)."""
+        """Compute (n, columns) a slice of the columns."""
         if self._values is not None:
             return self._values[:, part]
         if id(self) not in computed:
@@ -96,7 +105,7 @@ class ResidentTable:
             self._values = None
 
     def hop(self, count: int, adjacency: SparseMatrix) -> "ResidentTable":
-        """Â multiplied so many times; hops of one table are made of each other."""
+        """Multiply by Â ``count`` times. Each hop is computed from the previous one."""
         if count == 0:
             return self
         if count not in self._hops:
@@ -108,7 +117,7 @@ class ResidentTable:
 
 
 class _JoinedTable(ResidentTable):
-    """Tables side by side, made when they are read."""
+    """Tables side by side, joined when they are read."""
 
     def __init__(self, tables: Sequence[ResidentTable], rows: int, kind: torch.dtype, device: torch.device) -> None:
         super().__init__(sum(table.columns for table in tables))
@@ -121,7 +130,7 @@ class _JoinedTable(ResidentTable):
         return self._values
 
     def rows_at(self, rows: np.ndarray) -> torch.Tensor:
-        """Slices of the tables are computed for all rows and kept for these alone."""
+        """Compute slices for all rows, and keep only these rows."""
         chosen = torch.from_numpy(rows).to(self._device)
         return self._joined(rows.size, chosen) if self._values is None else self._values[chosen]
 
@@ -138,10 +147,7 @@ class _JoinedTable(ResidentTable):
 
 
 class ResidentTables(NodeTables):
-    """The tables of a visible graph in memory.
-
-    visible: the graph as it is. inputs: the same with the features X, on the device.
-    """
+    """The tables of a visible graph in memory. ``inputs`` is the graph with the features X on the device."""
 
     visible: VisibleGraph
 
@@ -163,10 +169,10 @@ class ResidentTables(NodeTables):
         return float(adjacency.data.mean()) if adjacency.nnz else 1.0
 
     def watch(self, progress: Progress) -> None:
-        """A graph in memory has no long passes to report."""
+        """Do nothing: passes over a graph in memory are short."""
 
-    def require(self, *held: Held, columns: int = 0, slice_copies: int = 0) -> None:
-        """The graph is in memory already."""
+    def require(self, *held: MemoryNeed, columns: int = 0, slice_copies: int = 0) -> None:
+        """Do nothing: the graph is in memory already."""
 
     # Tables
 
@@ -229,7 +235,7 @@ class ResidentTables(NodeTables):
         return ResidentTable.of(written)
 
     def _room(self, columns: int, kind: torch.dtype, last_use: list[ResidentTable]) -> torch.Tensor:
-        """A table to write to: one that is read for the last time if it fits, row by row in its place."""
+        """Return a tensor to write to: a table on its last use if its shape and type match, else a new one."""
         for table in last_use:
             values = table.values
             if values.shape == (self.node_count, columns) and values.dtype == kind:
@@ -259,7 +265,7 @@ class ResidentTables(NodeTables):
 
     # A few nodes
 
-    def near(self, nodes: np.ndarray, hops: int) -> tuple[GraphInputs, np.ndarray]:  # noqa: ARG002
+    def neighbourhood(self, nodes: np.ndarray, hops: int) -> tuple[GraphInputs, np.ndarray]:  # noqa: ARG002
         return GraphInputs(self._inputs.visible, self.device, sparing=True), self.visible.rows(nodes)
 
     def numbers(self, near: VisibleGraph, rows: np.ndarray) -> np.ndarray:

@@ -1,7 +1,7 @@
-"""Tables of a graph on disk, and functions of their blocks of rows: another table, or sums in a fixed order.
+"""Row phases: row-wise functions of tables on disk, whose result is another table or sums in a fixed order.
 
-A task is a part of the rows, and the parts follow from the number of rows alone; a sum is one over blocks within a
-part, and then over parts. So neither the number of workers nor the memory changes a byte of it.
+Each task computes a part of the rows. The parts depend only on the number of rows, and sums are taken over blocks
+within a part and then over parts. Results therefore have the same bytes for any number of workers and any memory.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -22,15 +22,19 @@ from graphfcl.runtime.cores import limited_threads
 from graphfcl.runtime.resources import Need, Resources
 from graphfcl.runtime.tasks import run_tasks
 
-BYTES_A_COLUMN = 24  # of a row, in all steps of a task together
+BYTES_A_COLUMN = 24  # memory of a task per row and column
 
 
 @dataclass(frozen=True, eq=False)
 class FolderTable:
-    """The first columns of a stored table, and what computes them.
+    """The leading columns of a stored table, which are computed when they are read.
 
-    make: computes so many columns, the first ones; None for a table that is always there.
-    behind: the tables that it is computed of. shared: whether it serves other visible graphs of the folder as well.
+    Args:
+        stored: The files.
+        columns: Number of leading columns.
+        make: Computes a number of leading columns; None for a table that always exists.
+        behind: The tables that it is computed from.
+        shared: Whether other visible graphs of the folder use it too.
     """
 
     stored: StoredTable
@@ -42,16 +46,16 @@ class FolderTable:
     random_access: ClassVar[bool] = False
 
     def __reduce__(self) -> tuple[type["FolderTable"], tuple[StoredTable, int]]:
-        """Tasks read it, and make nothing."""
+        """Pickle without ``make``: worker tasks only read tables."""
         return FolderTable, (self.stored, self.columns)
 
     @property
     def key(self) -> Any:
-        """Says of what it is computed."""
+        """Identifies the inputs of the computation."""
         return [self.stored.key, self.columns]
 
     def part(self, start: int, stop: int) -> torch.Tensor:  # noqa: ARG002
-        """(rows, D) of the block that begins at a row."""
+        """Read the (rows, D) block that begins at row ``start``."""
         return torch.from_numpy(self.stored.block(start, self.columns))
 
     @property
@@ -60,7 +64,7 @@ class FolderTable:
         return not self.stored.missing(end)
 
     def made(self) -> StoredTable:
-        """Its files, computed now if they are not there."""
+        """Return the files, and compute them if they are missing."""
         if self.make is not None and not self.is_made:
             self.make(self.columns)
         return self.stored
@@ -82,14 +86,14 @@ class FolderTable:
             self.stored.remove()
 
     def folders(self) -> list[Path]:
-        """Its own and those of the tables behind it, without shared ones."""
+        """List its folder and those of the tables behind it, without shared ones."""
         own = [] if self.shared else [self.stored.folder]
         return own + [folder for table in self.behind for folder in table.folders()]
 
 
 @dataclass(frozen=True, eq=False)
 class JoinedTables:
-    """Tables side by side, all of one type."""
+    """Tables side by side, all of the same number type."""
 
     parts: tuple[FolderTable, ...]
     random_access: ClassVar[bool] = False
@@ -125,7 +129,7 @@ class JoinedTables:
         return self
 
     def remove(self, *, unless: Table | None = None) -> None:
-        """The parts stay: other tables are made of them."""
+        """Do nothing: other tables depend on the parts."""
 
     def folders(self) -> list[Path]:
         return [folder for part in self.parts for folder in part.folders()]
@@ -146,9 +150,18 @@ def as_single(table: Table) -> FolderTable:
 
 @dataclass(frozen=True, eq=False)
 class RowTask:
-    """A part of the rows, a function of its blocks, and where the result goes: a table, or a file of sums.
+    """A row-wise function for a part of the rows.
 
-    shown: (n, 1) above 0 where a row is visible; None if all are.
+    Args:
+        source: The graph.
+        function: The function of a :class:`RowBlock`.
+        tables: Tables that it reads, by name.
+        shown: (n, 1) table that is positive for visible rows; None if all rows are visible.
+        tensors: Tensors that all blocks share.
+        values: Plain values that all blocks share.
+        part: Number of the part.
+        target: Table for the result, if the function returns rows.
+        sums: File for the result, if the function returns sums.
     """
 
     source: Source
@@ -162,22 +175,23 @@ class RowTask:
     sums: StoredArrays | None = None
 
     def key(self, phase: str) -> str:
-        """Says of what it computes the result."""
+        """Return the key that identifies the inputs of the computation."""
         name = f"{self.function.__module__}.{self.function.__qualname__}"
         tables, tensors = {each: table.key for each, table in self.tables.items()}, self.tensors.key
         read = {"source": self.source.key, "tables": tables, "tensors": tensors, "values": self.values}
         return key_of(phase=phase, function=name, **read)
 
     def write(self, phase: str, target: StoredTable, resources: Resources, progress: Progress) -> None:
-        """Compute what is missing of a table."""
+        """Compute the missing parts of a table."""
         _run(phase, [replace(self, part=part, target=target) for part in target.missing()], resources, progress)
 
     def add(
         self, phase: str, before: Callable[[], "RowTask"], work: WorkFolder, resources: Resources, progress: Progress
     ) -> Arrays:
-        """The sums over all blocks, in 64 bits; read if they were computed before.
+        """Sum over all blocks in 64 bits, or read the sums if they were computed before.
 
-        before: called if something is to be computed, to make the tables that it reads; returns the task with them.
+        If something must be computed, ``before`` is called first. It computes the tables that the task reads, and
+        returns the task with them.
         """
         key = self.key(phase)
         parts = [work.path_of(f"{phase}-part-{part:04d}", key) for part in range(len(parts_of(self.source.rows)))]
@@ -204,13 +218,13 @@ def _run(phase: str, items: list[RowTask], resources: Resources, progress: Progr
 
 
 def need_of_rows(rows: int, columns: int) -> Need:
-    """What a task holds: a block of rows, and sums as large as the square of its columns."""
+    """State the memory of a task: a block of rows, and sums as large as the square of its columns."""
     held = BYTES_A_COLUMN * columns * (min(BLOCK, rows) + columns)
     return Need(held, f"a block of {BLOCK:,} rows of {columns:,} columns")
 
 
 def compute_rows(task: RowTask) -> None:
-    """One task: its blocks one after the other."""
+    """Run a task, block by block."""
     first, end = parts_of(task.source.rows)[task.part]
     with limited_threads(1), torch.no_grad():
         tensors = {name: torch.from_numpy(array) for name, array in task.tensors.read().items()}

@@ -1,4 +1,4 @@
-"""A visible part of a graph folder as tasks open it: paths and numbers, from which rows of X and of A are read."""
+"""A picklable description of a visible part of a graph folder, from which worker tasks read rows of X and A."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
@@ -15,11 +15,11 @@ from graphfcl.graph.views import Features, FeatureView
 from graphfcl.methods.blocks.work_folder import arrays_key, key_of
 from graphfcl.methods.shared.untrained_features import WIDEST, prepare
 
-EDGES_AT_A_TIME = 1 << 18  # entries of A that are read at a time; few enough to stay in the cache
+EDGES_AT_A_TIME = 1 << 18  # entries of A that are read at a time, few enough for the CPU cache
 
 
 class AdjacencyRows(NamedTuple):
-    """Rows ``start`` to ``stop`` − 1 of A in the form of CSR; pointers and places have one type."""
+    """Rows ``start`` to ``stop`` − 1 of A in CSR format; ``indptr`` and ``indices`` have the same type."""
 
     start: int
     stop: int
@@ -30,10 +30,16 @@ class AdjacencyRows(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Source:
-    """A folder, and how a learner's features X are made of its raw ones.
+    """A graph folder, and how the features X of a learner follow from its raw features.
 
-    content: identifies that of the folder. mask: a digest of the visible rows, empty if all are. unit, seed: see
-    ``prepare``.
+    Args:
+        path: The graph folder.
+        content: Key of the folder's content.
+        mask: Digest of the visible rows; empty if all rows are visible.
+        view: Transformation of the raw features, or None.
+        unit: Whether rows are scaled to unit length, see ``prepare``.
+        seed: Seed of the hash of columns, see ``prepare``.
+        rows: Number of rows of the folder.
     """
 
     path: Path
@@ -51,18 +57,18 @@ class Source:
 
     @cached_property
     def graph_key(self) -> str:
-        """Of the visible nodes and edges."""
+        """Key of the visible nodes and edges."""
         return key_of(graph=self.content, mask=self.mask)
 
     @cached_property
     def feature_key(self) -> str:
-        """Of X, whichever rows are visible."""
-        seed = self.seed if self.raw_width > WIDEST else 0  # elsewhere nothing is drawn
+        """Key of X of all rows."""
+        seed = self.seed if self.raw_width > WIDEST else 0  # without hashing, X does not depend on the seed
         return key_of(graph=self.content, view=_key_of_view(self.view), unit=self.unit, seed=seed)
 
     @cached_property
     def key(self) -> str:
-        """Of the visible nodes and edges, and of X."""
+        """Key of the visible nodes and edges, and of X."""
         return key_of(graph=self.graph_key, features=self.feature_key)
 
     @cached_property
@@ -72,22 +78,22 @@ class Source:
 
     @cached_property
     def raw_width(self) -> int:
-        """Columns of the features that X is made of."""
+        """Number of feature columns before hashing."""
         empty = self.folder.features(0, 0)
         return int((empty if self.view is None else self.view.apply(empty)).shape[1])
 
     @property
     def feature_count(self) -> int:
-        """Columns of X."""
+        """Number of columns of X."""
         return 1 if self.raw_width == 0 else min(self.raw_width, WIDEST)
 
     def features(self, start: int, stop: int) -> Features:
-        """(stop − start, d) rows of X, those of hidden rows among them."""
+        """Read (stop − start, d) rows of X, including hidden rows."""
         raw = self.folder.features(start, stop)
         return prepare(raw if self.view is None else self.view.apply(raw), self.seed, unit=self.unit)
 
     def adjacency(self) -> Iterator[AdjacencyRows]:
-        """The rows of A, some at a time; edges of hidden rows are among them."""
+        """Read the rows of A in chunks, including edges of hidden rows."""
         ones = np.ones(0, dtype=np.float32)
         for start, stop in self.folder.neighbour_ranges(EDGES_AT_A_TIME):
             part = self.folder.neighbours(start, stop)

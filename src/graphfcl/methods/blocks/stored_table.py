@@ -1,4 +1,4 @@
-"""An (n, D) array on disk, in files of column slices or of row parts."""
+"""An (n, D) array on disk, stored in files of column slices or of row parts."""
 
 import shutil
 from collections.abc import Sequence
@@ -11,31 +11,31 @@ import numpy as np
 
 from graphfcl.methods.blocks.tile_files import BLOCK, SLICE, TileFile
 
-PARTS = 32  # files of rows at most: tasks of a row phase, and terms of its sums
+PARTS = 32  # maximum number of row parts, which are the tasks of a row phase and the terms of its sums
 
 
 def parts_of(rows: int) -> list[tuple[int, int]]:
-    """(first, end) of the row parts: whole blocks, at most ``PARTS`` of them; they follow from ``rows`` alone."""
+    """List (first, end) of at most ``PARTS`` row parts of whole blocks. They depend on ``rows`` alone."""
     size = rows_of_part(rows)
     return [(start, min(start + size, rows)) for start in range(0, rows, size)]
 
 
 def rows_of_part(rows: int) -> int:
-    """Of every part but the last."""
+    """Number of rows of each part except the last."""
     return BLOCK * max(1, -(-rows // (BLOCK * PARTS)))
 
 
 def slices_of(columns: int) -> int:
-    """In how many slices so many columns lie."""
+    """Number of column slices."""
     return -(-columns // SLICE)
 
 
 @dataclass(frozen=True)
 class StoredTable:
-    """rows × columns numbers of type ``kind`` in files under ``folder``.
+    """An array of ``rows`` × ``columns`` numbers of type ``kind`` in files under ``folder``.
 
-    by: ``slices``, a file for each slice of columns, or ``parts``, a file for each part of rows.
-    key: says of what it was computed.
+    There is a file for each slice of columns or for each part of rows, according to ``by``. ``key`` identifies the
+    inputs of the computation.
     """
 
     folder: Path
@@ -46,7 +46,7 @@ class StoredTable:
     by: Literal["slices", "parts"]
 
     def __reduce__(self) -> tuple[type["StoredTable"], tuple[Any, ...]]:
-        return StoredTable, astuple(self)  # without its files
+        return StoredTable, astuple(self)  # without the cached list of files
 
     @cached_property
     def files(self) -> list[TileFile]:
@@ -67,16 +67,15 @@ class StoredTable:
 
     @property
     def blocks(self) -> list[tuple[int, int]]:
-        """(first row, end) of all blocks."""
+        """(first row, end) of each block of rows."""
         return [(start, min(start + BLOCK, self.rows)) for start in range(0, self.rows, BLOCK)]
 
     def missing(self, end: int | None = None) -> list[int]:
-        """Numbers of the files, of all or of those before ``end``, that are not there, cut short, or of something
-        else."""
+        """List the numbers of files, up to ``end``, that are missing, truncated, or have another key."""
         return [number for number, file in enumerate(self.files[:end]) if not file.is_whole()]
 
     def block(self, start: int, leading: int | None = None) -> np.ndarray:
-        """(rows, columns) of the block that begins at a row. leading: read so many columns, the first ones, alone."""
+        """Read the (rows, columns) block that begins at row ``start``, or its ``leading`` first columns."""
         columns = self.columns if leading is None else min(leading, self.columns)
         slices = slices_of(columns)
         values = np.empty((min(start + BLOCK, self.rows) - start, min(slices * SLICE, self.columns)), dtype=self.kind)
@@ -84,7 +83,7 @@ class StoredTable:
         return values[:, :columns]
 
     def slices_of_block(self, start: int, numbers: Sequence[int], out: np.ndarray) -> None:
-        """Read some slices of the block that begins at a row, side by side, into (rows, their columns) ``out``."""
+        """Read slices of the block that begins at row ``start``, side by side, into ``out``."""
         if self.by == "parts":
             part = start // self._part_rows
             self.files[part].slices_of_block((start - part * self._part_rows) // BLOCK, numbers, out)
@@ -96,7 +95,7 @@ class StoredTable:
             column += file.width
 
     def rows_at(self, rows: np.ndarray, leading: int | None = None) -> np.ndarray:
-        """(m, columns) of some rows in any order, of all columns or of the leading ones."""
+        """Read (m, columns) some rows in any order, of all columns or of the ``leading`` first ones."""
         order = np.argsort(rows, kind="stable")
         ends = np.searchsorted(rows[order], np.arange(0, self.rows + BLOCK, BLOCK))
         columns = self.columns if leading is None else min(leading, self.columns)
@@ -118,18 +117,18 @@ class StoredTable:
         return self.rows, self.columns
 
     def fill(self, values: np.ndarray) -> None:
-        """Write what is missing of it from an (n, D) array."""
+        """Write the missing files from an (n, D) array."""
         for number in self.missing():
             file = self.files[number]
             columns = slice(*file.columns)
             file.write(values[start:stop, columns] for start, stop in file.blocks)
 
     def remove(self, *, unless: "StoredTable | None" = None) -> None:
-        """Delete its files: nothing needs them any more. unless: a table that stays; it may be this one."""
+        """Delete the files, except if ``unless`` is the same table."""
         if unless is None or unless.folder != self.folder:
             remove_table(self.folder)
 
 
 def remove_table(folder: Path) -> None:
-    """Delete the files of a table; one that is not there is no error."""
+    """Delete the files of a table, if there are any."""
     shutil.rmtree(folder, ignore_errors=True)

@@ -1,14 +1,14 @@
-"""One file of a large array: some rows and some columns of it, in tiles with checksums.
+"""A file with some rows and columns of a large array, stored as tiles with checksums.
 
-::
+File format::
 
-    "graphfcl tiles 1"  8 bytes: length of the header  header (JSON), filled up with spaces to a multiple of 64
-    tiles  4 bytes a tile: its CRC-32  4 bytes: the CRC-32 of header and checksums
+    "graphfcl tiles 1"  8 bytes: length of the header  header (JSON), padded with spaces to a multiple of 64
+    tiles  4 bytes per tile: its CRC-32  4 bytes: the CRC-32 of header and checksums
 
-A tile has ``BLOCK`` rows and ``SLICE`` columns, fewer at the ends, row by row. Tiles lie block after block, and in a
-block column after column. So rows of a file that holds one slice follow one another, and so do the tiles of one block
-in a file that holds all columns. The header says of what the file was computed (``key``) and what of the array it
-holds: its size follows from that, and a file that was cut short is known without reading it.
+A tile has ``BLOCK`` rows and ``SLICE`` columns, fewer at the ends, in row-major order. Tiles are ordered by block of
+rows, and within a block by columns. Rows of a file with one slice are therefore contiguous, and so are the tiles of a
+block in a file with all columns. The header contains the ``key``, which identifies the inputs of the computation, and
+the rows and columns of the file. They determine its size, so truncated files are detected without reading them.
 """
 
 import errno
@@ -27,24 +27,29 @@ from graphfcl.methods.blocks.damaged_files import DamagedFile
 from graphfcl.runtime.files import canonical_json, write_durably
 
 MAGIC = b"graphfcl tiles 1"
-BLOCK = 16_384  # rows of a tile; every sum over rows is one over such blocks, in their order
+BLOCK = 16_384  # rows of a tile; every sum over rows is a sum over such blocks in their order
 SLICE = 8  # columns of a tile
 ALIGNED = 64
 
 
 class DiskFull(InputError):
-    """There is no room for a file; what was written before stays, and is not computed again."""
+    """The disk is full. Files that were written before stay and are not computed again."""
 
 
 class _NotWhole(Exception):
-    """A file is of something else, or was damaged."""
+    """A file is damaged or has another key."""
 
 
 @dataclass(frozen=True)
 class TileFile:
-    """A file at ``path`` that holds some rows and columns of what ``key`` stands for, once it is written.
+    """A file, which may not be written yet, with some rows and columns of an array.
 
-    rows, columns: (first, end), which begin at a block and at a slice. kind: the type of numbers.
+    Args:
+        path: The file.
+        key: Identifies the inputs of the computation.
+        rows: (first, end) of the rows; the first row begins a block.
+        columns: (first, end) of the columns; the first column begins a slice.
+        kind: Number type.
     """
 
     path: Path
@@ -55,7 +60,7 @@ class TileFile:
 
     @property
     def blocks(self) -> list[tuple[int, int]]:
-        """(first row, end) of its blocks."""
+        """(first row, end) of each block."""
         first, end = self.rows
         return [(start, min(start + BLOCK, end)) for start in range(first, end, BLOCK)]
 
@@ -69,7 +74,7 @@ class TileFile:
 
     @property
     def tile_bytes(self) -> int:
-        """Of all tiles."""
+        """Bytes of all tiles."""
         return (self.rows[1] - self.rows[0]) * self.width * self.dtype.itemsize
 
     @property
@@ -81,11 +86,11 @@ class TileFile:
         return -(-self.width // SLICE)
 
     def block_rows(self, block: int) -> tuple[int, int]:
-        """(first row, end) of a block, both counted within the file."""
+        """Return (first row, end) of a block, relative to the file."""
         return block * BLOCK, min((block + 1) * BLOCK, self.rows[1] - self.rows[0])
 
     def slice_columns(self, number: int) -> tuple[int, int]:
-        """(first column, end) of a slice, both counted within the file."""
+        """Return (first column, end) of a slice, relative to the file."""
         return number * SLICE, min((number + 1) * SLICE, self.width)
 
     @cached_property
@@ -101,9 +106,9 @@ class TileFile:
         return len(self._header) + self.tile_bytes + 4 * self.tile_count + 4
 
     def write(self, blocks: Iterator[np.ndarray]) -> None:
-        """Write it durably. blocks: for each block of rows its (rows, width) values."""
+        """Write the file durably. ``blocks`` yields the (rows, width) values of each block."""
 
-        room = np.empty(BLOCK * SLICE, dtype=self.dtype)  # of one tile: fresh pages for each cost more
+        room = np.empty(BLOCK * SLICE, dtype=self.dtype)  # buffer of one tile; allocating each tile is slower
 
         def fill(file: BinaryIO) -> None:
             file.write(self._header)
@@ -123,7 +128,7 @@ class TileFile:
         write_with_room(self.path, fill)
 
     def is_whole(self) -> bool:
-        """Whether it is there, of this key and extent, and of full size; what tiles hold is checked when read."""
+        """Whether the file exists with this key, extent and full size. Tiles are checked when they are read."""
         try:
             return self.path.stat().st_size == self.byte_count and self._checksums.size == self.tile_count
         except (OSError, InputError, _NotWhole):
@@ -134,7 +139,7 @@ class TileFile:
         self.slices_of_block(block, range(self.slice_count), out)
 
     def slices_of_block(self, block: int, numbers: Sequence[int], out: np.ndarray) -> None:
-        """Read some slices of a block side by side into (rows, their columns) ``out``."""
+        """Read slices of a block side by side into ``out``."""
         try:
             checksums, item = self._checksums, self.dtype.itemsize
         except _NotWhole as error:
@@ -154,7 +159,7 @@ class TileFile:
 
     @cached_property
     def _checksums(self) -> np.ndarray:
-        """(tiles,) CRC-32. Raises ``_NotWhole`` if the header is another, or they are not those that were written."""
+        """(tiles,) CRC-32. Raises ``_NotWhole`` if the header differs or the checksums are damaged."""
         place, size = len(self._header) + self.tile_bytes, 4 * self.tile_count
         with self._opened() as file:
             header = os.pread(file.fileno(), len(self._header), 0)
@@ -174,7 +179,7 @@ class TileFile:
             ) from error
 
     def _damaged(self) -> InputError:
-        """Remove the file: one of full size would be read again by the next run."""
+        """Remove the file, because the next run would read it again, and return the error to raise."""
         try:
             self.path.unlink(missing_ok=True)
         except OSError as error:
@@ -186,7 +191,7 @@ class TileFile:
 
 
 def write_with_room(path: Path, fill: Callable[[BinaryIO], None]) -> None:
-    """Write a file durably; a full disk is an error of its own."""
+    """Write a file durably; a full disk raises :class:`DiskFull`."""
     try:
         write_durably(path, fill)
     except InputError as error:
@@ -198,7 +203,7 @@ def write_with_room(path: Path, fill: Callable[[BinaryIO], None]) -> None:
 
 
 def _copy_rows(values: np.ndarray, out: np.ndarray) -> None:
-    """out ← values; rows of one type are copied whole, which is twice as fast as number by number."""
+    """Copy values to ``out``. Rows of the same type are copied as bytes, which is twice as fast."""
     size = values.shape[1] * values.itemsize
     if values.dtype == out.dtype and all(each.size and each.strides[1] == each.itemsize for each in (values, out)):
         np.copyto(out.view(f"V{size}"), values.view(f"V{size}"))

@@ -1,7 +1,7 @@
-"""Where a large graph's intermediate arrays lie, each under a key that says of what it was computed.
+"""The folder of a large graph's intermediate arrays, stored under keys that identify their inputs.
 
-A file that is there under its key is never computed again: a run that was killed goes on where it stopped. Other
-settings, another graph or another visible part of it are other keys.
+A file that exists under its key is never computed again, so a killed run continues where it stopped. Other settings,
+another graph, or another visible part of it give other keys.
 """
 
 import re
@@ -25,41 +25,41 @@ from graphfcl.runtime.files import canonical_json, open_lock, safetensors_header
 if TYPE_CHECKING:  # stored answers are read without scipy
     from graphfcl.graph.interfaces import AnyGraph
 
-FORMAT = 2  # of what phases compute: another one computes everything again
-IN_USE = "in-use"  # the name of the lock of those who need a folder to stay
-COMPUTING = "computing"  # the name of the lock of the one who computes in a work folder
+FORMAT = 2  # version of the computations; with another version, everything is computed again
+IN_USE = "in-use"  # lock file of processes that need a folder to stay
+COMPUTING = "computing"  # lock file of the process that computes in a work folder
 HALF_WRITTEN = re.compile(r"\.(.+\.arrays|(part|slice)-\d+)\.[\w-]+\.\d+\.[0-9a-f]{16}\.tmp")  # see temporary_beside
 MAGIC = b"graphfcl arrays 1"
-SHORT = 16  # digits of a key in the name of a folder; the whole key is in each file
+SHORT = 16  # digits of a key in a folder name; each file contains the whole key
 
 Arrays = dict[str, np.ndarray]
 
 
 def key_of(**values: Any) -> str:
-    """A text that differs whenever any of the values does."""
+    """Compute a key from values: a SHA-256 digest."""
     return sha256_of(canonical_json({**values, "format": FORMAT}))
 
 
 def arrays_key(arrays: Mapping[str, np.ndarray]) -> str:
-    """A text that differs whenever one of some arrays does."""
+    """Compute a key from the names, types, shapes and contents of arrays."""
     listed = [(name, each.dtype.str, each.shape, sha256_of(each.tobytes())) for name, each in sorted(arrays.items())]
     return sha256_of(canonical_json(listed))
 
 
-_own: dict[Path, Any] = {}  # of each lock that a thread of this process has wanted
-_held: set[Path] = set()  # those that this process holds
-_looking = threading.Lock()
+_own: dict[Path, Any] = {}  # thread lock for each lock file that this process used
+_held: set[Path] = set()  # lock files that this process holds
+_own_lock = threading.Lock()  # protects ``_own``
 
 
 @contextmanager
 def alone_in(work: Path) -> Iterator[None]:
-    """Compute in a work folder alone; a second process waits, and then finds what the first one made.
+    """Hold the lock of a work folder, so that one process at a time computes in it.
 
-    Files that killed processes left half-written are removed first. The lock is reentrant, and is released when the
-    process ends.
+    A second process waits, and then finds the files of the first one. Half-written files of killed processes are
+    removed first. The lock is reentrant, and is released when the process ends.
     """
     path = work.resolve() / COMPUTING
-    with _looking:
+    with _own_lock:
         own = _own.setdefault(path, threading.RLock())
     with own:  # other threads of this process wait here
         if path in _held:
@@ -67,7 +67,7 @@ def alone_in(work: Path) -> Iterator[None]:
             return
         with open_lock(path) as lock:
             if not take_lock(lock.fileno(), path):
-                warnings.warn(f"another process computes in {work}: waiting until it has finished.", GraphfclWarning, 3)
+                warnings.warn(f"another process is using {work}: waiting until it has finished.", GraphfclWarning, 3)
                 take_lock(lock.fileno(), path, blocking=True)
             for left in (*path.parent.glob(".*.tmp"), *path.parent.glob("*/.*.tmp")):
                 if HALF_WRITTEN.fullmatch(left.name):
@@ -80,24 +80,24 @@ def alone_in(work: Path) -> Iterator[None]:
 
 
 def alone_on(graph: "AnyGraph") -> AbstractContextManager[None]:
-    """:func:`alone_in` the work folder of a graph; nothing for one in memory, which has none."""
+    """Hold the lock of a graph's work folder. A graph in memory has no work folder, and no lock is taken."""
     return nullcontext() if graph.work is None else alone_in(graph.work)
 
 
 @dataclass(frozen=True)
 class WorkFolder:
-    """A folder for tables and small arrays of one or more graphs. One process computes in it at a time."""
+    """A folder of tables and small arrays of one or more graphs. One process computes in it at a time."""
 
     path: Path
 
     def table(
         self, phase: str, key: str, rows: int, columns: int, *, kind: str = "<f4", by: Literal["slices", "parts"]
     ) -> StoredTable:
-        """The place of a table; ``phase`` names it for people."""
+        """Return the location of a table. ``phase`` is a readable prefix of its name."""
         return StoredTable(self.path / f"{phase}-{key[:SHORT]}", key, rows, columns, kind, by)
 
     def arrays(self, phase: str, key: str, compute: Callable[[], Arrays]) -> Arrays:
-        """Small arrays that were computed before, or are now."""
+        """Read small arrays, or compute and write them."""
         path = self.path_of(phase, key)
         stored = read_arrays(path, key)
         if stored is None:
@@ -107,11 +107,11 @@ class WorkFolder:
         return stored
 
     def path_of(self, phase: str, key: str) -> Path:
-        """The file of small arrays."""
+        """Return the file of small arrays."""
         return self.path / f"{phase}-{key[:SHORT]}.arrays"
 
     def put(self, phase: str, arrays: Arrays) -> "StoredArrays":
-        """Write arrays for tasks to read; the same ones are written once."""
+        """Write arrays for tasks to read. Equal arrays are written once."""
         key = arrays_key(arrays)
         stored = StoredArrays(self.path_of(phase, key), key)
         if read_arrays(stored.path, key) is None:
@@ -121,7 +121,7 @@ class WorkFolder:
 
 @dataclass(frozen=True)
 class StoredArrays:
-    """Arrays in a file, as a task is handed them."""
+    """A reference to arrays in a file, which is passed to tasks."""
 
     path: Path
     key: str
@@ -134,7 +134,7 @@ class StoredArrays:
 
 
 def write_arrays(path: Path, key: str, arrays: Mapping[str, np.ndarray]) -> None:
-    """One file, durably: arrays by name, their key, and a checksum."""
+    """Write a file durably with arrays by name, their key, and a checksum."""
     from safetensors.numpy import save
 
     content = save({name: np.ascontiguousarray(array) for name, array in arrays.items()}, {"key": key})
@@ -148,7 +148,7 @@ def write_arrays(path: Path, key: str, arrays: Mapping[str, np.ndarray]) -> None
 
 
 def read_arrays(path: Path, key: str) -> Arrays | None:
-    """The reverse; None if the file is missing, damaged, or of another key."""
+    """Read a file of arrays; None if it is missing, damaged, or has another key."""
     from safetensors import SafetensorError
     from safetensors.numpy import load
 

@@ -2,47 +2,50 @@
 
 Bin Lu, Xiaoying Gan, Lina Yang, Weinan Zhang, Luoyi Fu, Xinbing Wang. KDD 2022.
 
-Read ``network.py`` for prototypes and for L_U, L_S and L_M, then this file.
+``network.py`` implements prototypes and the losses L_U, L_S and L_M.
 
-Prototype of class k with labelled nodes V_k, d_v the degree of v in the visible graph, its self loop included:
+Class k has labelled nodes V_k, and d_v is the degree of v in the visible graph with a self loop. Its prototype is p_k:
 
     a_k = Σ_{v∈V_k} (d_v / Σ d) z_v
     [o_0, o_1, …] = MultiHead([a_k, z_v …])            query = key = value, two heads
     p_k = a_k + o_0
 
-With δ(z, p) = ‖z − p‖² and p̄ the mean prototype the losses are
+With δ(z, p) = ‖z − p‖² and the mean prototype p̄, the losses are
 
     L_P = CE(softmax_k(−δ(z_q, p_k)), y_q)
     L_U = mean_k max(0, max_{j≠k} cos(p_k − p̄, p_j − p̄))
     L_S = mean_{new k} exp(−min_{old j} δ(p_k, p_j))
     L_M = mean_{q, old j} π_qj log(π_qj / τ_qj),  π = softmax_j(±δ_student / 2), τ = softmax_j(±δ_teacher / 2)
 
-1. Session 0: episodes in which each class has 1 to 19 supports ("biased sampling") minimise L_P + 0.1 L_U.
-2. A session: the teacher is the network as the session found it; episodes over all classes seen minimise
-   1.5 L_P + 2 L_M + 2 L_S + L_U.
-3. Answers: the nearest prototype, of all labelled nodes of each class on the graph visible now.
+1. Session 0 trains on episodes in which each class has 1 to 19 supports ("biased sampling"), with the loss
+   L_P + 0.1 L_U.
+2. A session trains on episodes over all classes seen, with the loss 1.5 L_P + 2 L_M + 2 L_S + L_U. The teacher is a
+   copy of the network before the session.
+3. Predictions are the nearest prototype. Prototypes use all labelled nodes of a class on the graph visible now.
 
-Where this departs from the paper or the released code:
+Differences from the paper or the released code:
 
-- session 0 starts from the pre-trained GCN that all methods share; ``pretrained=false`` is the random start of the
-  released code, as good on one development graph, while on another one seed of two lost 19 points. The released
-  encoder is a GAT of width 512 (``encoder=gat``);
-- validation stops the episodes of session 0 after the released 200 at the earliest (``least_episodes``): they begin
-  with large swings, and without the bound it chose none at all on half the seeds of some development graphs;
-- its episodes have 10 queries of a class, not 30 (``queries``), and are stopped by validation sessions with held-out
-  classes, not by nodes that are test nodes later;
-- steps, rate and the sign in L_M (``distil``) are chosen in validation sessions. The released code takes 200 steps,
-  keeps those best on the test nodes, and has plus, which distils who is farthest (``distil=far``);
-- in these steps encoder and attention have the same rate; ``encoder_rate=0.1`` is released;
-- steps are taken on the whole visible graph; the released data have an own graph for them, of labelled nodes alone,
-  while its test graph has all nodes;
-- queries of a step are ten nodes of every class, classes counting the same, and one that is a support too is left out
-  of its own prototype; ``replay=released`` and ``leave_out=false`` are the released code: the new supports and as many
-  labelled nodes besides, drawn by class. Rate and queries score higher on development graphs in our form;
-- W_o of the attention starts at zero, so that prototypes start as a_k;
-- dropout is off where nodes are scored and in the teacher;
-- under the track ``isolated`` prototypes are kept as they were computed and no step is taken, since nothing old could
-  be encoded again.
+- Session 0 starts from the pre-trained GCN that all methods share. ``pretrained=false`` uses random initial weights as
+  the released code does. This was as good on one development graph; on another, one seed of two lost 19 points. The
+  released encoder is a GAT of width 512 (``encoder=gat``).
+- Validation may stop session 0 only after the released number of 200 episodes (``least_episodes``). The first episodes
+  fluctuate strongly, and without this bound, no episodes were chosen for half the seeds of some development graphs.
+- Episodes of session 0 have 10 queries per class instead of 30 (``queries``). They are stopped by validation sessions
+  with held-out classes, and not by nodes that are later test nodes.
+- Validation sessions choose steps, learning rate and the sign in L_M (``distil``). The released code takes 200 steps,
+  keeps the weights that are best on the test nodes, and uses plus, which distils the farthest classes
+  (``distil=far``).
+- In these steps, encoder and attention have the same learning rate; the released code corresponds to
+  ``encoder_rate=0.1``.
+- Steps are taken on the whole visible graph. The released data contain a separate graph of labelled nodes for them,
+  while its test graph has all nodes.
+- Queries of a step are ten nodes of each class with equal class weights, and queries that are supports are left out of
+  their own prototype. ``replay=released`` and ``leave_out=false`` are the released code, which uses the new supports
+  and as many other labelled nodes, drawn by class. The learning rate and queries used here score higher on development
+  graphs.
+- W_o of the attention is initialised with zeros, so that prototypes start as a_k.
+- Dropout is off in scoring and in the teacher.
+- Under the track ``isolated``, prototypes are stored and no step is taken, because old nodes cannot be encoded again.
 """
 
 import copy
@@ -74,25 +77,25 @@ from graphfcl.methods.shared.validation_sessions import KnownClasses
 from graphfcl.nn import Encoder, GraphInputs
 from graphfcl.stream.sessions import BaseSession, Session
 
-MULTIPLES = 4  # a class with many nodes has K, 2K, … so many times K supports in the episode of a session
+MULTIPLES = 4  # a class with many nodes has K, 2K, 3K or 4K supports in an episode of a session
 
 
 @dataclass(frozen=True)
 class GeometerSettings(StepSettings, EpisodicSettings):
-    """All settings; weights of losses are those of the released code."""
+    """Settings of Geometer. Loss weights are the values of the released code."""
 
     learning_rate: float = 0.001
-    """Adam's rate on session 0."""
+    """Learning rate of Adam on session 0."""
     pretrained: bool = True
-    """Start from the pre-trained encoder that all methods share; off: from random weights, as released."""
+    """Start from the pre-trained encoder that all methods share; if false, from random weights, as released."""
     heads: Count = 2
-    """Heads of the attention that makes prototypes; they divide the width of an embedding."""
+    """Number of attention heads; must divide the width of an embedding."""
     most_supports: Count = 19
-    """An episode on session 0 draws 1 to so many supports of each class."""
+    """Maximum number of supports per class in an episode of session 0; the number is drawn from 1 to this."""
     least_episodes: Number = 200
-    """Episodes on session 0 that are taken before validation may stop them; released: 200 in all."""
+    """Minimum number of episodes on session 0 before validation may stop; the released code takes 200 in total."""
     base_uniformity: Weight = 0.1
-    """Weight of L_U on session 0, beside L_P."""
+    """Weight of L_U on session 0, relative to L_P."""
     proximity: Weight = 1.5
     """Weight of L_P in a session."""
     distillation: Weight = 2.0
@@ -102,17 +105,17 @@ class GeometerSettings(StepSettings, EpisodicSettings):
     uniformity: Weight = 1.0
     """Weight of L_U in a session."""
     distil: Literal["chosen", "far", "near"] = "chosen"
-    """What L_M keeps: which classes are far from a query (released), which are near, or what validation chooses."""
+    """Classes that L_M preserves for a query: far ones (released), near ones, or as chosen by validation."""
     replay: Literal["balanced", "released"] = "balanced"
-    """Queries of a step: some of every class, each class counting the same; or the new supports and as many others."""
+    """Queries of a step: some of each class with equal class weights, or the new supports and as many others."""
     session_queries: Count = 10
-    """Queries of each class in a step with balanced replay."""
+    """Number of queries per class in a step with balanced replay."""
     leave_out: bool = True
-    """Leave a query that is also a support out of its own prototype, which the released code does not."""
+    """Leave queries that are supports out of their own prototype; the released code does not."""
     encoder_rate: Weight = 1.0
-    """Rate of the encoder in the steps of a session, as a share of the rate of the attention; released: 0.1."""
+    """Learning rate of the encoder in a session, relative to the attention's; 0.1 in the released code."""
     fine_tuning_rate: float = 0.001
-    """Rate of these steps."""
+    """Learning rate of a fixed number of steps."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -121,9 +124,9 @@ class GeometerSettings(StepSettings, EpisodicSettings):
 
 
 class BiasedSampler(TaskSampler):
-    """Biased sampling: every class has a random number of supports, 1 to ``shot``, and the same number of queries.
+    """Biased sampling: each class has a random number of supports, 1 to ``shot``, and the same number of queries.
 
-    A class with fewer nodes than requested gives what it has.
+    A class with fewer nodes returns all its nodes.
     """
 
     def sample(self, random: np.random.Generator) -> Episode:
@@ -137,10 +140,14 @@ class BiasedSampler(TaskSampler):
 
 @dataclass(frozen=True, eq=False)
 class SessionClasses:
-    """All classes known at a session that have a labelled node, by positions.
+    """All known classes that have a labelled node, numbered consecutively.
 
-    pools: labelled nodes of each. new: (classes,) which arrive in this session. arrived: supports of the session.
-    shot: K. queries: of each class in a balanced episode.
+    Args:
+        pools: Labelled nodes of each class.
+        new: (classes,) mask of classes that arrive in this session.
+        arrived: Supports of the session.
+        shot: K.
+        queries: Number of queries per class in a balanced episode.
     """
 
     pools: NodePools
@@ -153,15 +160,15 @@ class SessionClasses:
     def of(
         cls, labelled: Labelled, arrived: Labelled, new_columns: np.ndarray, *, shot: int, queries: int
     ) -> "SessionClasses":
-        """labelled: (nodes, columns) all that are kept, those that arrived among them."""
+        """Number the classes of all ``labelled`` nodes, which include those that ``arrived``."""
         columns, places = np.unique(labelled[1], return_inverse=True)
         pools, here = NodePools(labelled[0], places, columns.size), (arrived[0], np.searchsorted(columns, arrived[1]))
         return cls(pools, np.isin(columns, new_columns), here, shot, queries)
 
     def sample(self, replay: str, *, leave_out: bool, random: np.random.Generator) -> Episode:
-        """All nodes of a class with at most K are supports, of others K to 4K, or what there are.
+        """Draw an episode. Classes with at most K nodes use all of them as supports, other classes K to 4K.
 
-        replay: which queries, ``balanced`` or ``released``. leave_out: note which of them are supports too.
+        ``replay`` selects the queries, and ``leave_out`` records which of them are supports.
         """
         places, sizes = np.arange(self.new.size), self.pools.sizes
         wanted = self.shot * random.integers(1, MULTIPLES + 1, places.size)
@@ -175,7 +182,7 @@ class SessionClasses:
 
 
 def _own(supports: Labelled, queries: Labelled) -> np.ndarray:
-    """(q,) where each query stands among the supports, -1 if it does not or is the only one of its class."""
+    """Find the (q,) position of each query among the supports; −1 if it is none, or the only support of its class."""
     order = np.argsort(supports[0])
     place = order[np.searchsorted(supports[0], queries[0], sorter=order).clip(max=order.size - 1)]
     alone = np.bincount(supports[1])[queries[1]] == 1
@@ -183,9 +190,9 @@ def _own(supports: Labelled, queries: Labelled) -> np.ndarray:
 
 
 class SessionSteps(FineTuning):
-    """(steps, rate, direction): as in all methods, each with every direction of distillation that is to be tried.
+    """Candidates (steps, rate, direction): all combinations of fine-tuning steps with directions of distillation.
 
-    The direction is ``far`` or ``near``; all steps of the first one come first.
+    The direction is ``far`` or ``near``. All candidates with the first direction come first.
     """
 
     def __init__(self, settings: Any) -> None:
@@ -199,9 +206,9 @@ class SessionSteps(FineTuning):
 
 
 class Teacher:
-    """The network as a session found it, without dropout: its attention, and its embeddings of the nodes of episodes.
+    """A frozen copy of the network before a session, without dropout.
 
-    It is frozen and the graph stays the same, so the nodes are encoded once.
+    It holds the attention and the embeddings of the nodes of all episodes, which are encoded once.
     """
 
     def __init__(self, network: GeometerNetwork, inputs: GraphInputs, episodes: list[Episode]) -> None:
@@ -219,7 +226,7 @@ class Teacher:
 
 
 class Geometer(EpisodicLearner):
-    """Geometer; formulas and deviations in the module docstring."""
+    """Geometer; the module docstring states the formulas and the differences from the paper."""
 
     title = "prototypes by degree and attention, three geometric losses, distillation"
     reference = "Lu et al.: Geometer: Graph Few-Shot Class-Incremental Learning via Prototype Representation. KDD 2022"
@@ -252,7 +259,7 @@ class Geometer(EpisodicLearner):
         return self.settings.least_episodes
 
     def _episode_loss(self, inputs: GraphInputs, episode: Episode, *, by_class: bool = False) -> torch.Tensor:
-        """L_P + 0.1 L_U."""
+        """Compute L_P + 0.1 L_U."""
         geometry = self.network.geometry(inputs, episode, self.generator)
         return proximity(geometry, episode, by_class=by_class) + self.settings.base_uniformity * uniformity(
             geometry.prototypes
@@ -281,7 +288,7 @@ class Geometer(EpisodicLearner):
     def _take_steps(
         self, inputs: GraphInputs, classes: SessionClasses, steps: int, rate: float, direction: str
     ) -> None:
-        """So many steps from the network as it is, which stays behind as the teacher."""
+        """Take steps on the network, with a copy of its initial state as the teacher."""
         if steps == 0:
             return
         chosen = self.settings
@@ -302,7 +309,7 @@ class Geometer(EpisodicLearner):
     def _session_loss(
         self, student: Geometry, teacher: Geometry, episode: Episode, new: torch.Tensor, direction: str
     ) -> torch.Tensor:
-        """1.5 L_P + 2 L_M + 2 L_S + L_U. new: (classes,) which arrive in this session."""
+        """Compute 1.5 L_P + 2 L_M + 2 L_S + L_U. ``new`` is the (classes,) mask of the session's new classes."""
         chosen = self.settings
         return (
             chosen.proximity * proximity(student, episode, by_class=chosen.replay == "balanced")
@@ -313,7 +320,7 @@ class Geometer(EpisodicLearner):
 
 
 def proximity(geometry: Geometry, episode: Episode, *, by_class: bool) -> torch.Tensor:
-    """L_P; by_class: every class counts the same."""
+    """Compute L_P, with equal class weights if ``by_class``."""
     labels = torch.from_numpy(episode.query_classes).to(geometry.distances.device)
     shares = query_shares(labels, episode.class_count, by_class)
     return weighted_cross_entropy(geometry.distances, labels, geometry.distances.new_zeros(episode.class_count), shares)

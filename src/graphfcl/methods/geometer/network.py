@@ -1,4 +1,4 @@
-"""Geometer's network: an encoder, and an attention that makes the prototype of a class from its labelled nodes."""
+"""The network of Geometer: an encoder, and an attention that computes prototypes from labelled nodes."""
 
 from dataclasses import dataclass
 
@@ -19,10 +19,10 @@ from graphfcl.nn import Encoder, GraphInputs, Linear, tensor_of
 
 
 class PrototypeAttention(nn.Module):
-    """p_k = a_k + o_0: a_k is the mean of the nodes of class k weighed by degree, o_0 what multi-head attention answers
-    to a_k as the query, with a_k and the nodes as keys and values.
+    """Prototypes p_k = a_k + o_0.
 
-    W_o starts at zero, so that prototypes start as a_k.
+    a_k is the mean of the nodes of class k, weighted by degree. o_0 is the output of multi-head attention with a_k as
+    the query, and a_k and the nodes as keys and values. W_o is initialised with zeros, so prototypes start as a_k.
     """
 
     def __init__(self, size: int, heads: int, generator: torch.Generator) -> None:
@@ -36,17 +36,20 @@ class PrototypeAttention(nn.Module):
     def forward(
         self, embeddings: torch.Tensor, degrees: torch.Tensor, classes: torch.Tensor, count: int
     ) -> torch.Tensor:
-        """(count, h) prototypes.
+        """Compute (count, h) prototypes. The prototype of a class without a node is finite but has no meaning.
 
-        embeddings: (s, h) labelled nodes. degrees: (s,) with the self loop. classes: (s,) in 0..count−1. The prototype
-        of a class without a node is finite and has no meaning.
+        Args:
+            embeddings: (s, h) embeddings of labelled nodes.
+            degrees: (s,) their degrees, including the self loop.
+            classes: (s,) their classes in 0..count−1.
+            count: Number of classes.
         """
         shares = class_shares(classes, count, degrees, softmax=False)
         means = weighted_prototypes(embeddings, shares, classes, count)
         queries = self._split(self.query(means))
         itself = (queries * self._split(self.key(means))).sum(dim=2) * self.scale  # (count, heads)
         to_nodes = (queries[classes] * self._split(self.key(embeddings))).sum(dim=2) * self.scale  # (s, heads)
-        # Softmax over {a_k} and the nodes of k, shifted by its largest score.
+        # Softmax over a_k and the nodes of class k, shifted by the largest score.
         largest = itself.detach().scatter_reduce(
             0, classes[:, None].expand(-1, self.heads), to_nodes.detach(), reduce="amax"
         )
@@ -58,15 +61,13 @@ class PrototypeAttention(nn.Module):
         return means + self.out((sums / total[:, :, None]).flatten(1))
 
     def _split(self, values: torch.Tensor) -> torch.Tensor:
-        """(s, h) → (s, heads, h / heads)."""
+        """Reshape (s, h) to (s, heads, h / heads)."""
         return values.view(len(values), self.heads, values.shape[1] // self.heads)
 
 
 @dataclass(frozen=True, eq=False)
 class Geometry:
-    """What an episode looks like to a network: (classes, h) prototypes, and (q, classes) squared distances of queries
-    to them.
-    """
+    """The (classes, h) prototypes of an episode, and the (q, classes) squared distances of its queries to them."""
 
     prototypes: torch.Tensor
     distances: torch.Tensor
@@ -75,10 +76,10 @@ class Geometry:
 def geometry(
     attention: PrototypeAttention, embeddings: torch.Tensor, degrees: torch.Tensor, episode: Episode
 ) -> Geometry:
-    """Prototypes of an episode's supports, and the distances of its queries.
+    """Compute the prototypes of an episode and the distances of its queries.
 
-    embeddings: (s + q, h) of supports and queries. degrees: (s,). A query that is also a support (``episode.own``) is
-    compared with the prototype that its class has without it.
+    ``embeddings`` are (s + q, h) embeddings of supports and queries, and ``degrees`` the (s,) degrees of supports. A
+    query that is a support (``episode.own``) is compared with the prototype of its class without it.
     """
     device, count = embeddings.device, episode.class_count
     supports, queries = embeddings[: episode.supports.size], embeddings[episode.supports.size :]
@@ -99,7 +100,7 @@ def geometry(
 
 
 class GeometerNetwork(PrototypeNetwork):
-    """Encoder g_θ and the attention over labelled nodes; scores are −‖z − p_k‖²."""
+    """Encoder g_θ and attention over labelled nodes, with scores −‖z − p_k‖²."""
 
     def __init__(self, encoder: Encoder, attention: PrototypeAttention) -> None:
         super().__init__(encoder)
@@ -109,13 +110,13 @@ class GeometerNetwork(PrototypeNetwork):
     def prototypes(
         self, embedding: NodeEmbeddings, train: Labelled, supports: Labelled, class_count: int
     ) -> torch.Tensor:
-        """(classes, h), of all labelled nodes of each class, whether it has few or many."""
+        """Compute the (classes, h) prototypes of all classes by attention over all labelled nodes."""
         (nodes, columns), device = join_labelled(train, supports), embedding.values.device
         degrees = degrees_of(embedding.visible.degrees[embedding.visible.rows(nodes)], device)
         return self.attention(embedding.values[embedding.rows(nodes)], degrees, tensor_of(columns, device), class_count)
 
     def geometry(self, inputs: GraphInputs, episode: Episode, generator: torch.Generator | None) -> Geometry:
-        """What the network makes of an episode; dropout is off without a generator."""
+        """Compute prototypes and distances of an episode. Without a generator, dropout is off."""
         rows = inputs.visible.rows(np.concatenate([episode.supports, episode.queries]))
         embeddings = self.encoder(self.encoder.rows(inputs, rows), generator)
         degrees = degrees_of(inputs.visible.degrees[rows[: episode.supports.size]], inputs.device)
@@ -123,14 +124,14 @@ class GeometerNetwork(PrototypeNetwork):
 
 
 def degrees_of(degrees: np.ndarray, device: torch.device) -> torch.Tensor:
-    """(s,) degrees with the self loop, from those of the visible graph, which leave it out."""
+    """Add the self loop to (s,) degrees of the visible graph."""
     return torch.from_numpy(degrees.astype(np.float32) + 1).to(device)
 
 
 def uniformity(prototypes: torch.Tensor) -> torch.Tensor:
     """L_U = mean_k max(0, max_{j≠k} cos(p_k − p̄, p_j − p̄)) of (classes, h) prototypes.
 
-    Two classes lie opposite to each other as seen from their mean: L_U is 0 and teaches nothing. So is it with one.
+    With one or two classes L_U is 0 and has no effect: two prototypes always lie on opposite sides of their mean.
     """
     directions = nn.functional.normalize(prototypes - prototypes.mean(dim=0), dim=1)
     cosines = directions @ directions.T
@@ -147,11 +148,15 @@ def separability(new: torch.Tensor, old: torch.Tensor) -> torch.Tensor:
 
 
 def memorability(student: torch.Tensor, teacher: torch.Tensor, direction: str) -> torch.Tensor:
-    """L_M = mean_{q, j} π_qj (log π_qj − log τ_qj), π = softmax_j(±δ_student/2), τ the same of the teacher.
+    """L_M = mean_{q, j} π_qj (log π_qj − log τ_qj), π = softmax_j(±δ_student/2), τ = softmax_j(±δ_teacher/2).
 
-    student, teacher: (q, old classes) distances. direction: ``far`` takes plus, as released, and keeps which classes a
-    query is far from; ``near`` takes minus. In logarithms: as a quotient of two softmax it is NaN once distances differ
-    by some hundreds.
+    Log-softmax is used because a quotient of two softmax values is NaN if distances differ by some hundreds.
+
+    Args:
+        student: (q, old classes) distances.
+        teacher: (q, old classes) distances.
+        direction: ``far`` uses plus, as released, and preserves the classes that a query is far from; ``near`` uses
+            minus.
     """
     sign = 0.5 if direction == "far" else -0.5
     log_student = torch.log_softmax(sign * student, dim=1)

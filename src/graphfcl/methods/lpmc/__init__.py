@@ -1,1 +1,1 @@
-"""LPMC: micro-clusters, contrastive pre-training, pseudo-incremental episodes. The formulas are in ``learner.py``."""
+"""LPMC: micro-clusters, contrastive pre-training and pseudo-incremental episodes; ``learner.py`` has the formulas."""

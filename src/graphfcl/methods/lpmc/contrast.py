@@ -1,10 +1,10 @@
-"""SimGRACE on the parts of one graph: contrast of an encoder with a perturbed copy of itself, without a label.
+"""SimGRACE on the parts of a graph: unsupervised contrast between an encoder and a perturbed copy of it.
 
 Jun Xia, Lirong Wu, Jintao Chen, Bozhen Hu, Stan Li: SimGRACE: A Simple Framework for Graph Contrastive Learning without
 Data Augmentation. WWW 2022.
 
-With g the mean embedding of the nodes of a part, h = head(g), and h' the same under weights θ + η,
-η ~ N(0, (noise · std(θ))²), drawn again in each step and without a gradient::
+Let g be the mean embedding of the nodes of a part, h = head(g), and h' the same with weights θ + η, where
+η ~ N(0, (noise · std(θ))²) is drawn in each step and h' has no gradient::
 
     L = mean over parts i of −log( exp(cos(h_i, h'_i)/T) / Σ_j exp(cos(h_i, h'_j)/T) )
 """
@@ -27,33 +27,33 @@ from graphfcl.methods.shared.supervised_training import TrainingLoop
 from graphfcl.methods.shared.training_state import Adam, check_finite, make_adam, take_step
 from graphfcl.nn import GraphInputs, Linear
 
-SMALLEST_PART = 5  # nodes; a small graph has fewer parts
+SMALLEST_PART = 5  # minimum mean number of nodes of a part; small graphs have fewer parts
 STEPS_PER_CHECKPOINT = 20
 
 
 @dataclass(frozen=True)
 class ContrastSettings(CheckedSettings):
-    """Contrastive pre-training."""
+    """Settings of contrastive pre-training."""
 
     prefix = "contrast."
     epochs: Number = 200
-    """Epochs; each is one step on all parts of the graph."""
+    """Number of epochs; an epoch is one step on all parts of the graph."""
     parts: Annotated[int, Limits(least=2)] = 300
-    """Parts that the graph is cut into, fewer where a part would have less than 5 nodes."""
+    """Number of parts of the graph; fewer if parts would have less than 5 nodes."""
     temperature: Positive = 0.1
-    """Cosines are divided by it."""
+    """Temperature of the contrastive loss."""
     noise: Weight = 0.1
-    """Standard deviation of the change of a weight, as a share of that of its tensor."""
+    """Standard deviation of the weight noise, relative to the standard deviation of the weight tensor."""
     train_head: bool = True
-    """Train the head on top of the parts; in the released code it stays random."""
+    """Train the projection head; in the released code it stays random."""
     learning_rate: Positive = 0.01
-    """Adam's rate."""
+    """Learning rate of Adam."""
     weight_decay: Weight = 0.0001
-    """Adam's weight decay."""
+    """Weight decay of Adam."""
 
 
 class ProjectionHead(nn.Module):
-    """Two layers with a ReLU between."""
+    """Two linear layers with a ReLU."""
 
     def __init__(self, size: int, generator: torch.Generator) -> None:
         super().__init__()
@@ -64,15 +64,15 @@ class ProjectionHead(nn.Module):
 
 
 def graph_parts(visible: VisibleGraph, count: int, random: np.random.Generator) -> np.ndarray:
-    """(n,) the part of each node: that of the nearest of ``count`` seeds, nodes drawn at random.
+    """Assign each node to the part of the nearest of ``count`` random seed nodes; return (n,) part numbers.
 
-    Components without a seed are put together, one after another, into parts of the mean size.
+    Components without a seed are merged, in order, into parts of the mean size.
     """
     size = visible.node_count
     count = max(1, min(count, size // SMALLEST_PART))
     seeds = random.permutation(size)[:count]
     edges = visible.adjacency
-    # Copies of 32 bits: scipy before 1.13 takes no others here, and none that are read-only.
+    # Writable copies in 32 bits: scipy before 1.13 accepts nothing else here.
     places = (edges.indices.astype(np.int32), edges.indptr.astype(np.int32))
     adjacency = csr_matrix((edges.data.copy(), *places), shape=edges.shape)
     _, _, nearest = csgraph.dijkstra(
@@ -86,21 +86,21 @@ def graph_parts(visible: VisibleGraph, count: int, random: np.random.Generator) 
 
 
 def pooled(values: torch.Tensor, parts: torch.Tensor) -> torch.Tensor:
-    """(parts, h) the mean of the rows of each part."""
+    """Compute the (parts, h) means of the rows of each part."""
     counts = torch.bincount(parts)
     sums = values.new_zeros(counts.numel(), values.shape[1]).index_add(0, parts, values)
     return sums / counts[:, None]
 
 
 def contrast_loss(seen: torch.Tensor, perturbed: torch.Tensor, temperature: float) -> torch.Tensor:
-    """The loss in the module docstring, of (parts, h) outputs of the head."""
+    """Compute the loss in the module docstring from (parts, h) outputs of the head."""
     logits = unit(seen) @ unit(perturbed).T / temperature
     return nn.functional.cross_entropy(logits, torch.arange(len(logits), device=logits.device))
 
 
 @torch.no_grad()
 def perturbed_weights(module: nn.Module, noise: float, generator: torch.Generator) -> Tensors:
-    """θ + η for every weight."""
+    """Compute θ + η for each weight tensor."""
     return {
         name: weight
         + noise * weight.std(correction=0) * torch.randn(weight.shape, generator=generator, device=weight.device)
@@ -109,7 +109,7 @@ def perturbed_weights(module: nn.Module, noise: float, generator: torch.Generato
 
 
 class ContrastiveTraining(TrainingLoop):
-    """The loss above on all parts of a graph; without ``train_head`` its head stays random."""
+    """Training with the contrastive loss on all parts of a graph. Without ``train_head``, the head stays random."""
 
     @cached_property
     def optimiser(self) -> Adam:
@@ -118,12 +118,12 @@ class ContrastiveTraining(TrainingLoop):
         return make_adam(trained, settings.learning_rate, settings.weight_decay)
 
     def run(self, inputs: GraphInputs, learner: Any, progress: Progress) -> None:
-        """All epochs that are left. learner: holds this loop and the generator; checkpoints are taken of it."""
+        """Run the remaining epochs. ``learner`` owns this loop and the generator, and is the object of checkpoints."""
         total = self.settings.epochs
         if self.epoch >= total:
             return
         needed = self.encoder.rows(inputs, None)
-        random = np.random.default_rng([learner.seed, 5])  # its own: a loop that goes on has the same parts
+        random = np.random.default_rng([learner.seed, 5])  # separate, so that a resumed loop has the same parts
         parts = torch.from_numpy(graph_parts(inputs.visible, self.settings.parts, random)).to(inputs.device)
         while self.epoch < total:
             start = time.perf_counter()

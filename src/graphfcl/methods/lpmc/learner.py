@@ -2,47 +2,49 @@
 
 LPMC for graph few-shot class-incremental learning, arXiv 2609.25781, and the code that its authors released.
 
-1. Contrastive pre-training of the encoder g on the parts of the graph, without a label (``contrast.py``).
-2. Pseudo-incremental episodes with the pseudo-novel classes, as in HAG-Meta; each leaves out half of the base classes
-   at random. Validated on held-out classes three times, then repeated on all for the middle number of episodes.
-3. A session takes as many steps of the same loss as validation sessions found useful, possibly none. Session 0 ends
-   with as many.
+1. The encoder g is pre-trained by contrast on the parts of the graph, without labels (``contrast.py``).
+2. It is meta-trained in pseudo-incremental episodes with the pseudo-novel classes, as in HAG-Meta. Each episode leaves
+   out a random half of the base classes. Training runs three times with different held-out classes for validation, and
+   is then repeated on all classes for the median of the best numbers of episodes.
+3. A session takes steps on the same loss. Validation sessions choose their number, possibly zero. Session 0 ends with
+   the same number of steps.
 
-A class c is known by micro-clusters (``micro_clusters.py``) with centre c_k, n_k labelled nodes and δ_k = n_k/Σn::
+A class c is represented by micro-clusters (``micro_clusters.py``) with centres c_k, n_k labelled nodes, and
+δ_k = n_k/Σn::
 
     logit_c(x) = −Σ_k δ_k (1 − cos(x, c_k)/T) = −1 + x̂ · w_c/T,    w_c = Σ_k δ_k ĉ_k
 
-with x̂, ĉ of unit length. The score is linear in x̂: of all its micro-clusters a class needs one vector w_c to be
-scored. Their spread is in its length. The loss is::
+with x̂, ĉ of unit length. The score is linear in x̂, so scoring needs a single vector w_c per class, whose length
+reflects the spread of the micro-clusters. The loss is::
 
     L = cross-entropy of the queries + λ (1 − mean over old classes of cos(P_c before, P_c now)),    P_c = Σ_k δ_k c_k
 
-P_c is the mean of the labelled vectors of a class, and "before" is before the session: the second term counts in the
-steps of a session alone, since at the first step after "before" its gradient is zero.
+P_c is the mean of the labelled vectors of a class, and "before" is before the session. The second term only affects the
+steps of a session, since its gradient is zero at the first step after "before".
 
-Departures, from the paper unless it says the code:
+Differences from the paper, or from the released code where stated:
 
-- *Labels.* The released code trains a session on queries with their labels, picks its checkpoint on labelled nodes of
-  novel classes, and puts fresh labelled nodes of the test pool into the memory before it scores. Here a session has
-  its supports, and steps and rate are chosen in validation sessions as for every method; asking changes nothing.
-- *DBSCAN.* In the code, noise points become singletons and, once more, one joint cluster, whose id overwrites the
-  newest cluster. Here they are singletons with ids of their own.
-- *Memory.* Classes of session 0 are known by all of their train nodes, in chunks of 256 a class; labelled nodes are
-  kept and clustered again as the graph grows. Under the track ``isolated`` w_c is kept instead, and more supports of
-  a known class become clusters of their own, which never join.
-- *Pre-training.* METIS is no dependency: a part is the nodes nearest to one of 300 random seeds. The encoder sees the
-  whole graph and not each part by itself, all parts are one batch, and there are 200 steps instead of 1000 epochs.
-  The head of the contrast is trained; in the code it is missing from the optimiser (``contrast.train_head=False``),
-  which is worse here with an encoder of this width.
-- *Encoder.* A GCN as the other methods have, without the last ReLU, which would cost cosines half of their range; the
-  paper has a GAT of width 128 (``encoder=gat``).
-- *Episodes.* One step on each, where the code takes ten, and 20 supports of a base class, where the code has 5.
-  Gradients pass through the centres. A support that is asked about in a session is left out of its own cluster.
-- *Session 0* ends with the steps of a session: episodes are stopped where held-out classes fare best, which on some
-  graphs is before base classes are learned.
-- *λ.* The code leaves it to the caller, its help says 1e-5; here it is 0.1. ρ and the learnable weights that the paper
-  mentions are in no formula of the code, and not here.
-- *Without pseudo-novel classes* the episodes are tasks over the base classes: no label has touched the encoder yet.
+- *Labels.* The released code trains a session on queries with their labels, selects its checkpoint on labelled nodes of
+  novel classes, and adds new labelled nodes of the test pool to the memory before scoring. Here a session uses its
+  supports only, validation sessions choose steps and learning rate as for every method, and scoring changes nothing.
+- *DBSCAN.* In the code, noise points become singletons and also one joint cluster, whose id overwrites the newest
+  cluster. Here they are singletons with separate ids.
+- *Memory.* Classes of session 0 are represented by all of their train nodes, in chunks of 256 per class. Labelled nodes
+  are kept and clustered again as the graph grows. Under the track ``isolated``, w_c is stored instead, and further
+  supports of a known class form separate clusters.
+- *Pre-training.* To avoid a dependency on METIS, a part consists of the nodes nearest to one of 300 random seeds. The
+  encoder reads the whole graph instead of each part separately, all parts form one batch, and there are 200 steps
+  instead of 1000 epochs. The projection head is trained; in the code it is missing from the optimiser
+  (``contrast.train_head=False``), which is worse with an encoder of this width.
+- *Encoder.* A GCN as in the other methods, without the last ReLU, which would restrict cosines to half of their range.
+  The paper uses a GAT of width 128 (``encoder=gat``).
+- *Episodes.* One step per episode instead of ten in the code, and 20 supports per base class instead of 5. Gradients
+  pass through the centres. A support that is a query is left out of its own cluster.
+- *Session 0* ends with the steps of a session, because the best number of episodes for held-out classes is, on some
+  graphs, too small for the base classes.
+- *λ* is 0.1. The code requires it as an argument, and its help text says 1e-5. ρ and the learnable weights that the
+  paper mentions appear in no formula of the code, and are not implemented.
+- *Without pseudo-novel classes*, episodes are tasks over the base classes, because pre-training uses no labels.
 """
 
 from dataclasses import asdict, dataclass, field, replace
@@ -71,49 +73,49 @@ from graphfcl.stream.sessions import BaseSession, Session
 
 @dataclass(frozen=True)
 class LpmcSettings(StepSettings, EpisodicSettings):
-    """All settings; the defaults are the paper's where it names them."""
+    """Settings of LPMC. The defaults are the paper's values where the paper states them."""
 
     hidden: int = 64
     """Width of the encoder's first layer."""
     size: int = 64
     """Width of an embedding."""
     last_relu: bool = False
-    """ReLU on the last encoder layer, which leaves cosines between 0 and 1."""
+    """Apply a ReLU to the last encoder layer, which restricts cosines to [0, 1]."""
     start: Literal["contrastive", "both", "supervised"] = "contrastive"
-    """What episodes start from: contrastive pre-training, supervised training after it, or supervised alone."""
+    """Training before the episodes: contrastive, contrastive and then supervised (both), or supervised."""
     contrast: ContrastSettings = field(default_factory=ContrastSettings)
     """Contrastive pre-training."""
     eps: Positive = 0.5
     """Cosine distance up to which two nodes of a class are neighbours in DBSCAN."""
     min_points: Count = 5
-    """Neighbours, itself included, that make a node a core point of a micro-cluster."""
+    """Minimum number of neighbours, including the node itself, of a core point of a micro-cluster."""
     temperature: Positive = 0.07
-    """Cosines are divided by it (T)."""
+    """Temperature of the logits (T)."""
     unit_length: bool = False
-    """Class vectors of unit length; as printed, classes of many micro-clusters have shorter ones."""
+    """Scale class vectors to unit length. As printed, classes with more spread have shorter vectors."""
     distillation: Weight = 0.1
-    """Weight of how far the class means of before turn in the steps of a session (λ)."""
+    """Weight of the loss on the change of direction of old class means in a session (λ)."""
     base_share: Positive = 0.5
-    """Share of the base classes that an episode has; the others are left out at random."""
+    """Fraction of the base classes in an episode; the others are left out at random."""
     base_supports: Count = 20
-    """Nodes of a base class that make its micro-clusters in an episode."""
+    """Number of nodes per base class that form its micro-clusters in an episode."""
     queries: int = 20
-    """Nodes per class that an episode asks about."""
+    """Number of query nodes per class in an episode."""
 
 
 class LpmcNetwork(PrototypeNetwork):
-    """Its prototypes are the class vectors Σ_k δ_k ĉ_k."""
+    """A prototypical network whose prototypes are the class vectors w_c = Σ_k δ_k ĉ_k."""
 
     def __init__(self, encoder: Encoder, settings: LpmcSettings) -> None:
         super().__init__(encoder)
         self.settings = settings
 
     def clusters(self, vectors: torch.Tensor, classes: torch.Tensor) -> MicroClusters:
-        """The micro-clusters of (n, h) labelled vectors."""
+        """Cluster (n, h) labelled vectors."""
         return MicroClusters.of(vectors, classes, self.settings.eps, self.settings.min_points)
 
     def logits(self, vectors: torch.Tensor, class_vectors: torch.Tensor) -> torch.Tensor:
-        """(n, C): −1 + x̂ · (1/T) Σ_k δ_k ĉ_k, which is −Σ_k δ_k (1 − cos(x, c_k)/T)."""
+        """Compute (n, C) logits −1 + x̂ · w_c/T, which equal −Σ_k δ_k (1 − cos(x, c_k)/T)."""
         return unit(vectors) @ self._scaled(class_vectors).T - 1
 
     @torch.no_grad()
@@ -121,16 +123,16 @@ class LpmcNetwork(PrototypeNetwork):
         return self.logits(values, prototypes)
 
     def _scaled(self, class_vectors: torch.Tensor) -> torch.Tensor:
-        """w/T, with w of unit length if the settings want it."""
+        """Compute w/T, with w scaled to unit length if ``unit_length`` is set."""
         return (unit(class_vectors) if self.settings.unit_length else class_vectors) / self.settings.temperature
 
     @torch.no_grad()
     def prototypes(
         self, embedding: NodeEmbeddings, train: Labelled, supports: Labelled, class_count: int
     ) -> torch.Tensor:
-        """(C, h) class vectors of these labelled nodes."""
+        """Compute the (C, h) class vectors of labelled nodes."""
         nodes, columns = join_labelled(train, supports)
-        order = np.argsort(nodes, kind="stable")  # who comes in which chunk must not depend on the order of labels
+        order = np.argsort(nodes, kind="stable")  # chunks must not depend on the order of labels
         rows, classes = embedding.rows(nodes[order]), tensor_of(columns[order], embedding.values.device)
         return self.clusters(embedding.values[rows], classes).class_vectors(class_count)
 
@@ -143,7 +145,7 @@ class LpmcNetwork(PrototypeNetwork):
         by_class: bool = False,
         before: NodeEmbeddings | None = None,
     ) -> torch.Tensor:
-        """Cross-entropy of the queries; with ``before``, what was before a session, also how far old classes turn."""
+        """Compute the loss; the second term needs ``before``, the embeddings before the session."""
         device, count = inputs.device, episode.class_count
         supports, queries, classes, labels = self.encode_episode(inputs, episode, generator)
         clusters = self.clusters(supports, classes)
@@ -160,20 +162,20 @@ class LpmcNetwork(PrototypeNetwork):
         loss = (query_shares(labels, count, by_class) * losses).sum()
         if before is None or self.settings.distillation == 0:
             return loss
-        old = tensor_of(np.setdiff1d(np.arange(count), episode.tasks), device)  # those of no task of the episode
+        old = tensor_of(np.setdiff1d(np.arange(count), episode.tasks), device)  # classes in no task of the episode
         then = before.values[before.rows(episode.supports)]
         return loss + self.settings.distillation * turned(then, supports, classes, old)
 
 
 def turned(then: torch.Tensor, now: torch.Tensor, classes: torch.Tensor, old: torch.Tensor) -> torch.Tensor:
-    """1 − mean over old classes of cos(P then, P now), P = Σ_k δ_k c_k: the mean of the labelled vectors of a class."""
+    """Compute 1 − mean over old classes of cos(P then, P now), where P is the mean of a class's labelled vectors."""
     first, second = (class_means(vectors, classes, int(classes.max()) + 1)[old] for vectors in (then, now))
     return 1 - (unit(first) * unit(second)).sum(dim=1).mean()
 
 
 @dataclass
 class PartialSampler(PseudoIncrementalSampler):
-    """Episodes with a share of their base classes."""
+    """Pseudo-incremental episodes with a random fraction of the base classes."""
 
     share: float
 
@@ -185,7 +187,7 @@ class PartialSampler(PseudoIncrementalSampler):
 
 
 def without_classes(episode: Episode, left_out: np.ndarray) -> Episode:
-    """The episode without some base classes; the others move up. No query is one of the supports."""
+    """Remove base classes from an episode, and renumber the others. No query may be a support."""
     stays = np.ones(episode.class_count, dtype=bool)
     stays[left_out] = False
     place = np.cumsum(stays) - 1
@@ -204,7 +206,7 @@ def without_classes(episode: Episode, left_out: np.ndarray) -> Episode:
 
 
 class Lpmc(EpisodicLearner):
-    """LPMC; formulas and deviations in the module docstring."""
+    """LPMC; the module docstring states the formulas and the differences from the paper."""
 
     title = "micro-clusters, contrastive pre-training and pseudo-incremental episodes"
     reference = "LPMC, arXiv 2609.25781"
@@ -238,7 +240,7 @@ class Lpmc(EpisodicLearner):
         return {} if start == "supervised" else {"start": start, "contrast": asdict(self.settings.contrast)}
 
     def _can_meta_train(self, base: BaseSession) -> bool:  # noqa: ARG002
-        return True  # without pseudo-novel classes on tasks of base classes: no label has touched the encoder yet
+        return True  # without pseudo-novel classes, episodes are tasks of base classes
 
     def _sampler(self, base: BaseSession, pseudo_novel: np.ndarray) -> Sampler:
         chosen = self.settings
@@ -247,7 +249,7 @@ class Lpmc(EpisodicLearner):
         return PartialSampler.of(base, pseudo_novel, chosen.base_supports, chosen.queries, chosen.base_share)
 
     def _finish(self, inputs: GraphInputs) -> None:
-        # Held-out classes may like an encoder best that has seen few episodes, and base classes do not.
+        # The best number of episodes for held-out classes may be too small for the base classes.
         self._fine_tune(inputs, self._known_classes([]), *self.fine_tuning.choice)
         super()._finish(inputs)
 
@@ -261,7 +263,7 @@ class Lpmc(EpisodicLearner):
             self._fine_tune(inputs, self._known_classes([new] if new else []), *self.fine_tuning.choice)
 
     def _fine_tune(self, inputs: GraphInputs, classes: KnownClasses, *choice: Any) -> None:
-        """The loss of an episode, averaged by class, and the distillation of the classes of before."""
+        """Take steps on the loss of an episode with equal class weights, and on the change of old class means."""
         steps, rate = choice
         if steps == 0:
             return

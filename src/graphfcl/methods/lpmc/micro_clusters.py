@@ -1,18 +1,17 @@
-"""Micro-clusters: what the labelled vectors of a class are grouped into.
+"""Micro-clusters, the groups of labelled vectors of a class.
 
-DBSCAN on cosine distance finds them, in all classes at once::
+DBSCAN on cosine distance computes them for all classes at once::
 
     a point is a core point if at least ``min_points`` points of its class, itself included, lie within ``eps``
-    core points within ``eps`` of each other are of one cluster
-    any other point within ``eps`` of a core point belongs to the cluster of the nearest one
-    a point that is left over is noise: a cluster of its own
+    core points within ``eps`` of each other belong to the same cluster
+    any other point within ``eps`` of a core point belongs to the cluster of the nearest core point
+    a remaining point is noise and forms a separate cluster
 
-A cluster has S1 = Σ x, S2 = Σ x², n, the centre c = S1/n and the radius r = mean over dimensions of
-sqrt(max(S2/n − (S1/n)², 1e-5)). Points of a large class come in chunks: a point joins the nearest cluster of its class
-if ‖x − c‖ ≤ r, and DBSCAN groups those that join none. So each class needs tables of a
-chunk by a chunk and of a chunk by its clusters, and none of all its points by all.
-
-The radius of a point of noise is 1e-5: only an equal point could join it.
+A cluster has S1 = Σ x, S2 = Σ x², n, the centre c = S1/n, and the radius r, the mean over dimensions of
+sqrt(max(S2/n − (S1/n)², 1e-5)). Points of a large class are processed in chunks: a point joins the nearest cluster of
+its class if ‖x − c‖ ≤ r, and DBSCAN groups the points that join none. Distance tables then compare a chunk with itself
+or with the clusters of the class, and never all pairs of points. The radius of a noise point is 1e-5, so only an equal
+point can join it.
 """
 
 from dataclasses import dataclass, replace
@@ -24,15 +23,19 @@ from graphfcl.methods.shared.heads import unit
 
 SMALLEST_VARIANCE = 1e-5
 RADIUS_OF_NOISE = 1e-5
-CHUNK = 256  # points of a class that DBSCAN sees at a time
+CHUNK = 256  # points of a class that DBSCAN processes at a time
 
 
 @dataclass(frozen=True, eq=False)
 class MicroClusters:
     """K clusters of the labelled vectors of C classes.
 
-    sums, squares: (K, h) S1, S2. counts: (K,) n. classes: (K,) the class of each.
-    members: (n,) the cluster of each vector.
+    Args:
+        sums: (K, h) S1.
+        squares: (K, h) S2.
+        counts: (K,) n.
+        classes: (K,) class of each cluster.
+        members: (n,) cluster of each vector.
     """
 
     sums: torch.Tensor
@@ -43,7 +46,7 @@ class MicroClusters:
 
     @classmethod
     def of(cls, vectors: torch.Tensor, classes: torch.Tensor, eps: float, min_points: int, chunk: int = CHUNK) -> Self:
-        """The clusters of (n, h) vectors with (n,) classes. S1 is differentiable in the vectors."""
+        """Cluster (n, h) vectors with (n,) classes. S1 is differentiable in the vectors."""
         values = vectors.detach()
         order = torch.argsort(classes, stable=True)
         piece = torch.empty_like(classes)
@@ -68,7 +71,7 @@ class MicroClusters:
         return cls(sums=none, squares=none, counts=whole, classes=whole, members=whole)
 
     def _with(self, vectors: torch.Tensor, classes: torch.Tensor, members: torch.Tensor) -> Self:
-        """More vectors in these clusters, old or new ones."""
+        """Add vectors to clusters, which may be new."""
         before = self.counts.numel()
         more = max(before, int(members.max()) + 1 if members.numel() else 0) - before
         zeros, none = self.sums.new_zeros(more, self.sums.shape[1]), self.counts.new_zeros(more)
@@ -84,18 +87,18 @@ class MicroClusters:
 
     @property
     def radii(self) -> torch.Tensor:
-        """(K,) r."""
+        """(K,) radius r of each cluster."""
         counts = self.counts[:, None]
         variance = self.squares / counts - (self.sums / counts) ** 2
         spread = variance.clamp(min=SMALLEST_VARIANCE).sqrt().mean(dim=1)
         return torch.where(self.counts > 1, spread, RADIUS_OF_NOISE)
 
     def joined(self, vectors: torch.Tensor, classes: torch.Tensor) -> torch.Tensor:
-        """(m,) the cluster that each new vector joins, or -1."""
+        """Find the (m,) cluster that each new vector joins, or −1."""
         result = torch.full_like(classes, -1)
         if self.counts.numel() == 0 or classes.numel() == 0:
             return result
-        # Only classes that have new vectors take room: in the last chunks these are few.
+        # Only classes with new vectors need memory; in the last chunks these are few.
         present, groups = torch.unique(classes, return_inverse=True)
         here = torch.nonzero(torch.isin(self.classes, present)).squeeze(1)
         points = padded(groups, present.numel())
@@ -110,17 +113,19 @@ class MicroClusters:
         return result
 
     def class_vectors(self, count: int) -> torch.Tensor:
-        """(count, h) Σ_k δ_k ĉ_k with δ_k = n_k/Σn: all that the score needs to know of a class."""
+        """Compute the (count, h) class vectors Σ_k δ_k ĉ_k with δ_k = n_k/Σn, from which scores are computed."""
         weights = self.counts.to(self.sums.dtype)
         totals = weights.new_zeros(count).index_add(0, self.classes, weights)
         parts = (weights / totals[self.classes])[:, None] * unit(self.sums)
         return parts.new_zeros(count, parts.shape[1]).index_add(0, self.classes, parts)
 
     def vectors_without(self, left_out: torch.Tensor, vectors: torch.Tensor, whole: torch.Tensor) -> torch.Tensor:
-        """(m, h) the class vector of each of some labelled vectors if it were not in its cluster.
+        """Compute the (m, h) class vectors without one labelled vector each.
 
-        left_out: (m,) which of them, of classes with at least one more. vectors: (n, h) all. whole: (count, h) the
-        class vectors.
+        Args:
+            left_out: (m,) vectors to leave out, of classes with at least one more vector.
+            vectors: (n, h) all labelled vectors.
+            whole: (count, h) class vectors of all labelled vectors.
         """
         cluster = self.members[left_out]
         label, size = self.classes[cluster], self.counts[cluster].to(whole.dtype)[:, None]
@@ -133,7 +138,7 @@ class MicroClusters:
 
 @torch.no_grad()
 def dbscan(vectors: torch.Tensor, groups: torch.Tensor, eps: float, min_points: int) -> torch.Tensor:
-    """(n,) cluster numbers 0, 1, … of DBSCAN in each group; noise points have numbers of their own."""
+    """Run DBSCAN in each group; return (n,) cluster numbers 0, 1, …, with separate numbers for noise points."""
     points = padded(groups, int(groups.max()) + 1)
     points = points[(points >= 0).any(dim=1)]
     present = points >= 0
@@ -141,12 +146,12 @@ def dbscan(vectors: torch.Tensor, groups: torch.Tensor, eps: float, min_points: 
     directions = unit(vectors)[points.clamp(min=0)]  # (groups, width, h)
     cosines = directions @ directions.transpose(1, 2)
     near = cosines >= 1 - eps
-    near |= torch.eye(width, dtype=torch.bool, device=near.device)  # a zero vector is near itself too
+    near |= torch.eye(width, dtype=torch.bool, device=near.device)  # a zero vector is also its own neighbour
     near &= present[:, :, None] & present[:, None, :]
     core = near.sum(dim=2) >= min_points
     linked = near & core[:, :, None] & core[:, None, :]
     own = torch.arange(width, device=near.device).expand(points.shape)
-    label = own  # of a cluster it becomes the first of its core points, of noise it stays the point itself
+    label = own  # becomes the first core point of the cluster; a noise point keeps its own label
     while True:
         smallest = torch.where(linked, label[:, None, :], width).amin(dim=2)
         smallest = torch.where(core, smallest, own)
@@ -163,7 +168,7 @@ def dbscan(vectors: torch.Tensor, groups: torch.Tensor, eps: float, min_points: 
 
 
 def padded(groups: torch.Tensor, count: int) -> torch.Tensor:
-    """(count, largest group) the places of the members of each group, in their order; -1 fills up."""
+    """Return (count, largest group) positions of the members of each group in their order, padded with −1."""
     order = torch.argsort(groups, stable=True)
     of_place = groups[order]
     rank = _rank(of_place)
@@ -173,7 +178,7 @@ def padded(groups: torch.Tensor, count: int) -> torch.Tensor:
 
 
 def _rank(groups: torch.Tensor) -> torch.Tensor:
-    """(n,) of ascending groups: which member of its group each place is."""
+    """Number the members of each group, for (n,) ascending group numbers."""
     counts = torch.bincount(groups)
     starts = torch.cumsum(counts, dim=0) - counts
     return torch.arange(groups.numel(), device=groups.device) - starts[groups]

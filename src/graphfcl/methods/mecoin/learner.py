@@ -1,45 +1,47 @@
-"""Mecoin: a structured memory of keys and values that is distilled from a student, on a frozen encoder.
+"""Mecoin: a structured memory of keys and values, distilled from a student network on a frozen encoder.
 
 Dong Li, Aijia Zhang, Junqi Gao, Biqing Qi: An Efficient Memory Module for Graph Few-Shot Class-Incremental Learning.
 NeurIPS 2024.
 
-The encoder is trained on session 0 with a linear head, then frozen: z is a node's embedding. The memory has B codebooks
-of J keys and J values each. A node is looked up in every book, and its logits are those of the values it finds::
+The encoder is trained on session 0 with a linear head and then frozen; z is a node's embedding. The memory has B
+codebooks with J keys and J values each. Each book looks up the key nearest to a node, and the logits of the node are
+computed from the values of these keys::
 
     s = block(z) W_s,   x_b = [ s_b , R_bᵀ z ],   x' = block'(x_1 … x_B),   j_b = argmin_j ‖x'_b − key_{b,j}‖²
     logits(z) = 3 · mean_b value_{b, j_b}
 
-The student is an MLP on z. A session takes steps on values and student, on the nodes it keeps of every class::
+The student is an MLP on z. A session takes steps on values and student, on stored nodes of every class::
 
     L = ½ KL(p ‖ q) + ½ KL(q ‖ p) + ce(p, y)          p: the student's softmax, q: the memory's; ce with smoothing 0.1
 
-The memory sees no label but through the student, so what the student does not know it cannot know either: the
-student's accuracy stands beside the memory's in ``chosen``, and ``answer=student`` lets it answer.
+The memory learns from labels only through the student and cannot exceed what the student knows. ``chosen`` therefore
+reports the accuracy of both, and ``answer=student`` predicts with the student.
 
-What paper and released code say differs in the core, and this follows the code, which made the figures. A lookup by
-argmin passes no gradient on, so in the code ``block``, ``block'``, W_s, R and the keys keep the weights they were drawn
-with; "memory construction" is a fixed random map, and dropout in it spreads a node over several keys while the memory
-is taught. Keys are codes of random train nodes. A variant whose attention is learned is not there: it would be another
-method, of which neither figures nor formulas exist.
+The paper and the released code differ in the core of the method. This implementation follows the code, which produced
+the published results. A lookup by argmin has no gradient, so ``block``, ``block'``, W_s, R and the keys keep their
+random initial weights in the code. "Memory construction" is thus a fixed random map, and dropout in it spreads a node
+over several keys during training. Keys are codes of random train nodes. A variant with learned attention is not
+implemented: neither results nor formulas of it exist.
 
-Departures from the released code:
+Differences from the released code:
 
-- ``block`` attends over all nodes of a batch there, so that an answer depends on who else is asked (and needs a matrix
-  of all pairs of them). Here a node attends to itself alone. ``block'`` attends across the books of one node, as there.
-- Session 0 teaches the memory all of its train nodes; there it is five of each class. Every class counts the same.
-- Values have a column for every class seen and grow; there the number of all classes is known from the start. A new
-  column is 0, and the student knows a new class by the mean of its supports, as other heads do.
-- Keys come from the train nodes of session 0; there their features are shuffled against the edges, and those of novel
-  classes are among them.
-- Steps and rate are chosen in validation sessions; there labelled validation nodes of novel classes choose the epoch.
-- Fewer books and keys (32 × 32 for 100 × 800): a few supports reach more of fewer keys. More nodes kept of each class
-  (50 for 5). Values move five times as fast as the student, because a session takes hundreds of steps at most where
-  the released one takes 2,000, and lookups do not change meanwhile.
-- Logits are adjusted by how many labels a class had, as validation sessions choose: with hundreds of labels of some
-  classes and five of others both memory and student call too few nodes new.
-- Nodes are embedded and looked up under a few draws of dropout once a session, and steps choose among these.
-- KL is a difference of log-softmax; there it is −∞ or NaN where a softmax rounds to 0.
-- Under the track ``isolated`` the embeddings of the nodes are kept, elsewhere their numbers.
+- Its ``block`` attends over all nodes of a batch, so that predictions depend on the other nodes in the batch, and needs
+  a matrix of all pairs. Here a node only attends to itself. ``block'`` attends across the books of a node in both.
+- Session 0 trains the memory on all of its train nodes with equal class weights, instead of five nodes per class.
+- Values have a column per class seen and grow with new classes, where the code knows the total number of classes from
+  the start. A new column is 0, and the student represents a new class by the mean of its supports, as other heads do.
+- Keys come from the train nodes of session 0. The code shuffles their features against the edges, and includes nodes of
+  novel classes.
+- Validation sessions choose steps and learning rate. In the code, labelled validation nodes of novel classes choose the
+  epoch.
+- There are fewer books and keys (32 × 32 instead of 100 × 800), so that a few supports reach a larger part of the keys,
+  and more stored nodes per class (50 instead of 5). Values have five times the learning rate of the student, because a
+  session takes at most hundreds of steps instead of 2,000, and lookups do not change meanwhile.
+- Logits are adjusted by label counts as validation sessions choose. With hundreds of labels of some classes and five of
+  others, both memory and student predict new classes too rarely.
+- Nodes are looked up under a few draws of dropout once per session, and steps sample from these lookups.
+- KL is computed from log-softmax. In the code it is −∞ or NaN where a softmax value rounds to 0.
+- Under the track ``isolated``, embeddings of nodes are stored; otherwise their numbers.
 """
 
 from collections.abc import Callable
@@ -51,7 +53,16 @@ from torch import nn
 
 from graphfcl.methods.bases.encoder_learner import EncoderLearner, Stage
 from graphfcl.methods.learner import Labelled, LearnerState, Progress, join_labelled
-from graphfcl.methods.mecoin.memory import Batches, Books, MecoinSettings, Points, Table, Teacher, both_logits, taught
+from graphfcl.methods.mecoin.memory import (
+    Batches,
+    Books,
+    MecoinSettings,
+    Points,
+    Table,
+    Teacher,
+    both_logits,
+    trained_copy,
+)
 from graphfcl.methods.shared.fine_tuning import FineTuning, choose_with_adjustment, open_choice
 from graphfcl.methods.shared.heads import LogitAdjustment
 from graphfcl.methods.shared.memories import SampledMemory
@@ -63,27 +74,29 @@ from graphfcl.metrics import balanced_accuracy, confusion_matrix
 from graphfcl.nn import Encoder, GraphInputs, Linear, tensor_of
 from graphfcl.stream.sessions import BaseSession, Session
 
-CHECK_EVERY = 50  # steps of session 0 between two validations
-PATIENCE = 4  # of these without a better accuracy
+CHECK_EVERY = 50  # number of steps of session 0 between two validations
+PATIENCE = 4  # number of validations without a better accuracy after which session 0 stops
 
 
 class MecoinNetwork(nn.Module):
-    """The encoder, the fixed side of the memory and the side that is taught."""
+    """The encoder, the fixed part of the memory (``books``) and the trained part (``table``)."""
 
     def __init__(self, encoder: Encoder, books: Books, table: Table) -> None:
         super().__init__()
         self.encoder, self.books, self.table = encoder, books, table
 
     def embed(self, inputs: GraphInputs, rows: np.ndarray | None = None) -> torch.Tensor:
-        """(r, h) embeddings of some rows or of all."""
+        """Compute (r, h) embeddings of some rows or of all."""
         return self.encoder(self.encoder.rows(inputs, rows))
 
 
 class Mecoin(EncoderLearner):
-    """Mecoin; formulas and departures in the module docstring.
+    """Mecoin; the module docstring states the formulas and the differences from the released code.
 
-    training: the loop of the encoder at session 0. memory: nodes to teach again. accuracies: of memory and student on
-    the validation nodes of session 0.
+    Attributes:
+        training: Training loop of the encoder at session 0.
+        memory: Stored nodes for replay.
+        accuracies: Accuracy of memory and student on the validation nodes of session 0.
     """
 
     title = "a structured memory of keys and values, distilled from an MLP on a frozen encoder"
@@ -103,7 +116,7 @@ class Mecoin(EncoderLearner):
         self.fine_tuning = FineTuning(self.settings)
         self.adjustment = LogitAdjustment(self.settings)
         self.accuracies: dict[str, float] = {}
-        self._looked_up: tuple[torch.Tensor, torch.Tensor] | None = None  # embeddings of a graph, and their places
+        self._looked_up: tuple[torch.Tensor, torch.Tensor] | None = None  # embeddings of a graph, and their lookups
 
     def parts(self) -> tuple[Part, ...]:
         running = (self.training,) if self.stage == Stage.SESSION_ZERO else ()
@@ -122,7 +135,7 @@ class Mecoin(EncoderLearner):
         return MecoinNetwork(encoder, Books(chosen.size, chosen, start), Table.empty(chosen, count, start))
 
     def _keeps_weights(self) -> bool:
-        return True  # of all that makes an embedding; a session makes another table
+        return True  # a session only replaces the table, which embeddings do not depend on
 
     def _train(self, base: BaseSession, inputs: GraphInputs, progress: Progress) -> None:
         if self.stage == Stage.PRE_TRAINED:
@@ -139,7 +152,7 @@ class Mecoin(EncoderLearner):
 
     @torch.no_grad()
     def _embedded(self, inputs: GraphInputs) -> tuple[torch.Tensor, Callable[[Labelled], Points]]:
-        """(n, h) embeddings of all nodes, and how labelled nodes become points among them."""
+        """Compute the (n, h) embeddings of all nodes, and return them with a function that selects labelled nodes."""
         every = self.network.embed(inputs)
 
         def points(labelled: Labelled) -> Points:
@@ -150,9 +163,12 @@ class Mecoin(EncoderLearner):
     def _teach_first(
         self, table: Table, every: torch.Tensor, train: Points, validation: Points, progress: Progress
     ) -> dict[str, float]:
-        """Draw keys among the train nodes and teach a new table until validation nodes see no gain; how it does there.
+        """Draw keys from the train nodes, and train a new table until validation accuracy stops improving.
 
-        every: (n, h) embeddings of all nodes.
+        ``every`` are the (n, h) embeddings of all nodes.
+
+        Returns:
+            The best validation accuracies of memory and student.
         """
         chosen, books = self.settings, self.network.books
         books.draw_keys(train[0], self.generator)
@@ -177,9 +193,9 @@ class Mecoin(EncoderLearner):
         return accuracies[stopping.step]
 
     def _choose_steps(self, base: BaseSession, inputs: GraphInputs, progress: Progress) -> None:
-        """By how a memory that knows the base classes alone does after sessions in which all others arrive.
+        """Choose by the accuracy of a memory trained on the base classes that then learns all others in sessions.
 
-        Its encoder is the pre-trained one, which knows no other class, and does not change.
+        It uses the pre-trained encoder, which was trained on the base classes only and is not changed.
         """
         validation = open_choice(self, base)
         if validation is None:
@@ -206,7 +222,7 @@ class Mecoin(EncoderLearner):
                 learned.add(session.support_labels, table.values.shape[1] + len(session.new_classes))
                 supports = points((session.supports, session.support_labels))
                 seen = batches[draw].some(torch.arange(end, device=self.device))
-                table = taught(table, supports, seen, learned.counts.size, steps, chosen, self.generator)
+                table = trained_copy(table, supports, seen, learned.counts.size, steps, chosen, self.generator)
             return both_logits(table, queries, places)[chosen.answer], learned
 
         choose_with_adjustment(self, validation, logits_after, progress)
@@ -222,7 +238,7 @@ class Mecoin(EncoderLearner):
 
     @torch.no_grad()
     def _points(self, inputs: GraphInputs, nodes: np.ndarray) -> torch.Tensor:
-        """(nodes, h) embeddings."""
+        """Return the (nodes, h) embeddings of some nodes."""
         cached = self.cache.embeddings(inputs)
         return self._embed(inputs, inputs.visible.rows(nodes)) if cached is None else cached[self._rows(inputs, nodes)]
 
@@ -231,7 +247,7 @@ class Mecoin(EncoderLearner):
         self._remember((session.supports, session.support_labels), supports)
         kept = self.memory.points(lambda nodes: self._points(inputs, nodes))
         labels, chosen = tensor_of(self.memory.labels, self.device), self.settings
-        self.network.table = taught(
+        self.network.table = trained_copy(
             self.network.table,
             (supports, tensor_of(session.support_labels, self.device)),
             Batches.draw(self.network.books, kept, labels, chosen.draws, self.generator),
@@ -248,7 +264,7 @@ class Mecoin(EncoderLearner):
         return self.adjustment.apply(table.student(points) if by_student else table.memory(self._places(points)))
 
     def _places(self, points: torch.Tensor) -> torch.Tensor:
-        """(n, B) lookups of all nodes of a graph; the last ones are kept, since no session changes them."""
+        """Return the (n, B) lookups of all nodes. The latest ones are cached, because sessions do not change them."""
         cached = self._looked_up
         if cached is None or cached[0] is not points:
             self._looked_up = cached = (points, self.network.books.look_up(points))
@@ -264,6 +280,6 @@ class Mecoin(EncoderLearner):
         super().load_state(state)
         self._looked_up = None
 
-    def _become(self, other: Self) -> None:
-        super()._become(other)
+    def _copy_from(self, other: Self) -> None:
+        super()._copy_from(other)
         self._looked_up = other._looked_up

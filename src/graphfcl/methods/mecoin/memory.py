@@ -1,4 +1,4 @@
-"""The structured memory of Mecoin: fixed keys, values, and the student that the values are distilled from."""
+"""The structured memory of Mecoin: fixed keys, trained values, and the student that they are distilled from."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,48 +17,48 @@ from graphfcl.methods.shared.training_state import check_finite, make_adam
 from graphfcl.nn import Linear
 from graphfcl.nn.encoders import dropout
 
-HEADS = 2  # of the attention across books
+HEADS = 2  # heads of the attention across books
 
 
 @dataclass(frozen=True)
 class MecoinSettings(StepSettings, AdjustmentSettings, EncoderSettings):
-    """The names of formulas are those of ``learner.py``."""
+    """Settings of Mecoin. Symbols in brackets refer to the formulas in ``learner.py``."""
 
     last_relu: bool = False
     answer: Literal["memory", "student"] = "memory"
-    """Who answers: the memory, as published, or the student that it learns from."""
+    """Source of predictions: the memory, as published, or the student."""
     books: Count = 32
-    """Codebooks of the memory (B)."""
+    """Number of codebooks (B)."""
     keys: Count = 32
-    """Keys of a codebook (J)."""
+    """Number of keys per codebook (J)."""
     key_size: Annotated[int, Limits(least=2)] = 14
-    """Numbers in a key; even, for two heads of attention."""
+    """Width of a key; must be even for two attention heads."""
     map_dropout: Share = 0.5
-    """Share of values dropped in the fixed blocks while the memory is taught."""
+    """Dropout rate of the fixed blocks while the memory is trained."""
     student_hidden: Count = 64
     """Width of the student's hidden layer."""
     student_dropout: Share = 0.5
-    """Share of the student's input dropped in training."""
+    """Dropout rate of the student's input in training."""
     smoothing: Share = 0.1
     """Label smoothing of the student's cross-entropy."""
     kept: Count = 50
-    """Nodes kept of each class to teach again at every session."""
+    """Number of nodes stored per class for replay."""
     value_pace: Positive = 5.0
-    """Rate of the values in units of the student's; as released 1."""
+    """Learning rate of the values relative to the student's; 1 in the released code."""
     draws: Count = 16
-    """Noisy lookups of a node, at most, that a session draws its steps from."""
+    """Maximum number of noisy lookups per node that the steps of a session sample from."""
     batch: Count = 512
-    """Nodes of a step at most; of more, every class gives the same number in the mean."""
+    """Maximum number of nodes per step; if there are more, classes are sampled with equal expected numbers."""
     first_steps: Count = 1000
-    """Steps at session 0 at most; its validation nodes stop them."""
+    """Maximum number of steps at session 0; validation nodes stop the training."""
     first_rate: Positive = 0.01
-    """Adam's rate at session 0."""
+    """Learning rate of Adam at session 0."""
     fine_tuning: tuple[Steps, ...] = ((20, 0.002), (50, 0.002), (50, 0.01), (200, 0.01))
-    """(steps, rate) candidates of a session, besides (0, 0); validation sessions choose."""
+    """Candidate (steps, learning rate) pairs of a session, in addition to no steps; validation sessions choose one."""
     adjustments: tuple[float, ...] = (0.0, -0.25, -0.5, 0.25)
-    """Candidates for τ of the logit adjustment τ log(n_c/Σn); validation sessions choose."""
+    """Candidates for the factor τ of the logit adjustment τ log(n_c/Σn); validation sessions choose one."""
     fine_tuning_rate: float = 0.01
-    """Rate of these steps."""
+    """Learning rate of a fixed number of steps."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -66,19 +66,19 @@ class MecoinSettings(StepSettings, AdjustmentSettings, EncoderSettings):
             raise InputError(f"key_size is {self.key_size}; it must be even.")
 
 
-WIDER = 4  # times its input is the hidden layer of a block
-CHUNK = 2**22  # numbers of the largest tensor of a lookup
+WIDER = 4  # width of a block's hidden layer relative to its input
+CHUNK = 2**22  # maximum number of elements of a tensor in a lookup
 
 
 class FixedBlock(nn.Module):
-    """A pre-norm transformer block with the weights it was drawn with.
+    """A pre-norm transformer block with fixed random weights.
 
     ::
 
         u = x + drop(att(ln(x)) W_o),   block(x) = u + drop(gelu(ln(u) W_1) W_2)
 
-    across: attention over the last axis but one, with two heads. Without it a vector attends to itself alone, which is
-    its value ln(x) W_v.
+    With ``across``, attention is over the second to last axis with two heads. Otherwise a vector only attends to
+    itself, and att(ln(x)) is its value ln(x) W_v.
     """
 
     def __init__(self, width: int, share: float, generator: torch.Generator, *, across: bool) -> None:
@@ -89,7 +89,7 @@ class FixedBlock(nn.Module):
         self.inner, self.outer = Linear(width, WIDER * width, generator), Linear(WIDER * width, width, generator)
 
     def forward(self, points: torch.Tensor, generator: torch.Generator | None = None) -> torch.Tensor:
-        """(…, width) → (…, width); dropout is drawn from ``generator`` and off without one."""
+        """Map (…, width) to (…, width). Without a generator, dropout is off."""
         points = points + dropout(self.output(self._attended(_normed(points))), self.share, generator)
         hidden = nn.functional.gelu(self.inner(_normed(points)))
         return points + dropout(self.outer(hidden), self.share, generator)
@@ -106,13 +106,13 @@ class FixedBlock(nn.Module):
 
 
 class Books(nn.Module):
-    """B codebooks: fixed maps x'_b of an embedding, and the J keys that each book compares it with.
+    """B codebooks, each with a fixed map of an embedding to x'_b and J keys.
 
     ::
 
         s = block(z) W_s,   x_b = [ s_b , R_bᵀ z ],   x' = block'(x_1 … x_B),   j_b = argmin_j ‖x'_b − key_{b,j}‖²
 
-    R_b: Gaussian with columns of unit length. block' attends across the books of one node.
+    R_b is Gaussian with columns of unit length. block' attends across the books of a node.
     """
 
     keys: torch.Tensor
@@ -130,14 +130,14 @@ class Books(nn.Module):
         self.requires_grad_(False)
 
     def codes(self, points: torch.Tensor, generator: torch.Generator | None = None) -> torch.Tensor:
-        """(n, B, width) x' of (n, h) embeddings; with a generator as noisy as in training."""
+        """Compute (n, B, width) x' of (n, h) embeddings. With a generator, dropout is applied as in training."""
         summary = self.summary(self.own(points, generator))[:, :, None]
         projected = torch.einsum("nh,hbk->nbk", points, self.directions)
         return self.across(torch.cat([summary, projected], dim=2), generator)
 
     @torch.no_grad()
     def draw_keys(self, points: torch.Tensor, generator: torch.Generator) -> None:
-        """Each book takes the codes of J of these (n, h) embeddings at random; some twice if there are fewer."""
+        """Set the keys of each book to the codes of J random embeddings; some are repeated if there are fewer."""
         count, keys = self.keys.shape[:2]
         chosen = torch.rand(count, max(keys, len(points)), generator=generator, device=points.device).argsort(dim=1)
         chosen = chosen[:, :keys] % len(points)
@@ -150,7 +150,7 @@ class Books(nn.Module):
 
     @torch.no_grad()
     def look_up(self, points: torch.Tensor, generator: torch.Generator | None = None) -> torch.Tensor:
-        """(n, B) numbers b·J + j_b of the nearest keys, a few nodes at a time."""
+        """Find the (n, B) numbers b·J + j_b of the nearest keys, in chunks of nodes."""
         books, keys = self.keys.shape[:2]
         squares, turned = (self.keys**2).sum(dim=2)[:, None], self.keys.transpose(1, 2)
         first = torch.arange(books, device=points.device) * keys
@@ -163,7 +163,7 @@ class Books(nn.Module):
 
     @staticmethod
     def _parts(count: int, each: int) -> Iterator[slice]:
-        """Slices of so many nodes that ``each`` numbers a node make a tensor of bounded size."""
+        """Split ``count`` nodes into slices of at most ``CHUNK`` elements, with ``each`` elements per node."""
         rows = max(1, CHUNK // each)
         return (slice(start, start + rows) for start in range(0, count, rows))
 
@@ -173,15 +173,16 @@ def _normed(points: torch.Tensor) -> torch.Tensor:
 
 
 Points = tuple[torch.Tensor, torch.Tensor]  # (n, h) embeddings and (n,) columns
-LOUDNESS = 3.0  # of the mean of values; the released code adds three equal copies up
+VALUE_FACTOR = 3.0  # factor of the mean of values; the released code sums three equal copies
 LARGEST_GRADIENT = 1.0
-LOOKUPS = 50_000  # noisy lookups that one session draws at most, beside one for each node
+LOOKUPS = 50_000  # maximum number of noisy lookups of a session, in addition to one per node
 
 
 class Table(nn.Module):
-    """The values (B·J, classes) and the student, an MLP h → s → classes. Both grow by the classes of a session.
+    """The trained part of the memory, which grows by the classes of a session.
 
-    centre: (s,) mean of the student's hidden layer over the nodes of session 0, from which new classes start.
+    It consists of the values (B·J, classes) and the student, an MLP h → s → classes. ``centre`` is the (s,) mean of the
+    student's hidden layer over the nodes of session 0, from which columns of new classes are initialised.
     """
 
     centre: torch.Tensor
@@ -196,29 +197,29 @@ class Table(nn.Module):
 
     @classmethod
     def empty(cls, settings: MecoinSettings, classes: int, generator: torch.Generator) -> Self:
-        """Values of zeros and a student with the weights that the generator draws."""
+        """Make a table with zero values and a student with random weights."""
         values = torch.zeros(settings.books * settings.keys, classes)
         inner = Linear(settings.size, settings.student_hidden, generator)
         outer = Linear(settings.student_hidden, classes, generator)
         return cls(values, inner, outer, torch.zeros(settings.student_hidden), settings.student_dropout)
 
     def memory(self, places: torch.Tensor) -> torch.Tensor:
-        """(n, classes) 3 · mean_b value_{b, j_b}; places: (n, B)."""
-        return LOUDNESS * nn.functional.embedding_bag(places, self.values, mode="mean")
+        """Compute (n, classes) logits 3 · mean_b value_{b, j_b} from (n, B) lookups."""
+        return VALUE_FACTOR * nn.functional.embedding_bag(places, self.values, mode="mean")
 
     def hidden(self, points: torch.Tensor, generator: torch.Generator | None = None) -> torch.Tensor:
         return torch.relu(self.inner(dropout(points, self.student_dropout, generator)))
 
     def student(self, points: torch.Tensor, generator: torch.Generator | None = None) -> torch.Tensor:
-        """(n, classes) logits of (n, h) embeddings."""
+        """Compute (n, classes) logits of (n, h) embeddings."""
         return self.outer(self.hidden(points, generator))
 
     @torch.no_grad()
     def with_classes(self, points: torch.Tensor, labels: torch.Tensor, count: int) -> Self:
-        """Another table with columns for ``count`` classes: zeros among the values, and a student that knows a new
-        class by the mean of its supports, as every head of this package does.
+        """Copy the table and add columns for ``count`` classes.
 
-        points: (s, h) embeddings of the supports, labels: (s,) their columns. Nothing is shared with this one.
+        New columns of the values are zero. New columns of the student are initialised with the mean of the supports,
+        which have (s, h) embeddings ``points`` and (s,) columns ``labels``.
         """
         values = nn.functional.pad(self.values.detach(), (0, count - self.values.shape[1])).clone()
         outer = grown(self.outer, self.hidden(points), labels, count, self.centre)
@@ -228,7 +229,7 @@ class Table(nn.Module):
 
 @dataclass(frozen=True, eq=False)
 class Batches:
-    """Nodes to teach: (m, h) embeddings, (m,) columns, and (T, m, B) lookups, each under another noise."""
+    """Training nodes: (m, h) embeddings, (m,) columns, and (T, m, B) lookups under T draws of dropout."""
 
     points: torch.Tensor
     labels: torch.Tensor
@@ -238,16 +239,16 @@ class Batches:
     def draw(
         cls, books: Books, points: torch.Tensor, labels: torch.Tensor, draws: int, generator: torch.Generator
     ) -> "Batches":
-        """With T noisy lookups of each node: ``draws``, or fewer where there are many nodes."""
+        """Draw T noisy lookups of each node: ``draws``, or fewer if there are many nodes."""
         count = min(draws, 1 + LOOKUPS // max(1, len(points)))
         return cls(points, labels, torch.stack([books.look_up(points, generator) for _ in range(count)]))
 
     def some(self, rows: torch.Tensor) -> "Batches":
-        """Of some nodes alone."""
+        """Select some nodes."""
         return Batches(self.points[rows], self.labels[rows], self.places[:, rows])
 
     def batch(self, size: int, generator: torch.Generator) -> "Batches":
-        """One lookup of every node; of more than ``size``, of some, each class drawn equally often in the mean."""
+        """Draw one lookup, and at most ``size`` nodes, with equal expected numbers per class."""
         device = self.points.device
         lookup = torch.randint(len(self.places), (1,), generator=generator, device=device)
         if len(self.points) <= size:
@@ -260,9 +261,9 @@ class Batches:
 
 
 def node_losses(memory: torch.Tensor, student: torch.Tensor, labels: torch.Tensor, smoothing: float) -> torch.Tensor:
-    """(n,) ½ KL(p ‖ q) + ½ KL(q ‖ p) + ce(p, y), p the student's and q the memory's softmax.
+    """Compute (n,) ½ KL(p ‖ q) + ½ KL(q ‖ p) + ce(p, y), with p the student's and q the memory's softmax.
 
-    Sums of log-softmax: the logarithm of a softmax is −∞ where it rounds to 0.
+    Log-softmax is used because the logarithm of a softmax value that rounds to 0 is −∞.
     """
     log_p, log_q = (torch.log_softmax(logits, dim=1) for logits in (student, memory))
     apart = 0.5 * ((log_p.exp() - log_q.exp()) * (log_p - log_q)).sum(dim=1)
@@ -271,7 +272,7 @@ def node_losses(memory: torch.Tensor, student: torch.Tensor, labels: torch.Tenso
 
 
 class Teacher:
-    """Takes Adam steps on a table; every class counts the same."""
+    """Adam training of a table with equal class weights."""
 
     def __init__(self, table: Table, settings: MecoinSettings, rate: float, generator: torch.Generator) -> None:
         self.table, self.settings, self.generator = table, settings, generator
@@ -280,7 +281,7 @@ class Teacher:
         self.optimiser.add_param_group({"params": [table.values], "lr": rate * settings.value_pace})
 
     def teach(self, batches: Batches, steps: int, stage: str) -> float | None:
-        """So many steps; the last loss."""
+        """Take a number of steps, and return the last loss."""
         table, loss = self.table, None
         for _ in range(steps):
             part = batches.batch(self.settings.batch, self.generator)
@@ -295,7 +296,7 @@ class Teacher:
         return None if loss is None else check_finite(loss, stage, steps)
 
 
-def taught(
+def trained_copy(
     table: Table,
     supports: Points,
     batches: Batches,
@@ -304,7 +305,10 @@ def taught(
     settings: MecoinSettings,
     generator: torch.Generator,
 ) -> Table:
-    """Another table that has learned a session: its supports, and batches of all nodes kept. how: steps and rate."""
+    """Return a copy of the table trained on a session: its supports, and batches of all stored nodes.
+
+    ``how`` is (steps, learning rate).
+    """
     table = table.with_classes(supports[0], supports[1], class_count)
     steps, rate = how
     if steps:
@@ -314,5 +318,5 @@ def taught(
 
 @torch.no_grad()
 def both_logits(table: Table, points: torch.Tensor, places: torch.Tensor) -> dict[str, torch.Tensor]:
-    """(n, classes) of memory and student, for embeddings and their lookups."""
+    """Compute the (n, classes) logits of memory and student from embeddings and their lookups."""
     return {"memory": table.memory(places), "student": table.student(points)}

@@ -1,1 +1,1 @@
-"""Parts that learners have: each owns its state, and none knows a learner's class."""
+"""Building blocks of learners: each part owns its state, and no part depends on a learner class."""

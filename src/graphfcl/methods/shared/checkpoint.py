@@ -1,4 +1,4 @@
-"""Learner states as files: safetensors with JSON and a checksum in the header, written whole or not at all."""
+"""Learner states as files: safetensors with JSON values and a checksum in the header, written atomically."""
 
 import hashlib
 import json
@@ -16,7 +16,7 @@ FORMAT = "graphfcl checkpoint 2"
 
 
 def save_checkpoint(path: str | Path, state: LearnerState, run: dict[str, Any]) -> None:
-    """One file with the learner's tensors and values, and the values of the run it belongs to."""
+    """Write a file with the learner's tensors and values, and the values of its run."""
     from safetensors.torch import save
 
     tensors = {name: tensor.contiguous() for name, tensor in state.tensors.items()}
@@ -26,7 +26,7 @@ def save_checkpoint(path: str | Path, state: LearnerState, run: dict[str, Any]) 
 
 
 def load_checkpoint(path: str | Path) -> tuple[LearnerState, dict[str, Any]]:
-    """The reverse; a damaged file or one of another format is refused."""
+    """Read a checkpoint; a damaged file or another format raises an :class:`InputError`."""
     from safetensors import SafetensorError
     from safetensors.torch import load
 
@@ -35,14 +35,14 @@ def load_checkpoint(path: str | Path) -> tuple[LearnerState, dict[str, Any]]:
         header = safetensors_header(content)
         tensors = load(content)
     except (SafetensorError, ValueError, KeyError, TypeError) as error:
-        raise InputError(f"{path} is damaged or no checkpoint: start again without --resume.") from error
+        raise InputError(f"{path} is damaged or not a checkpoint: start again without --resume.") from error
     if header.get("format") != FORMAT:
         raise InputError(
             f"{path} has format {header.get('format')!r}, this graphfcl reads {FORMAT!r}: use the graphfcl that wrote "
             "it, or start again without --resume."
         )
     if header.get("sha256") != _checksum(tensors, header["values"]):
-        raise InputError(f"{path} is damaged (its checksum does not fit): start again without --resume.")
+        raise InputError(f"{path} is damaged (its checksum does not match): start again without --resume.")
     values = json.loads(header["values"])
     return LearnerState(tensors, values["learner"]), values["run"]
 

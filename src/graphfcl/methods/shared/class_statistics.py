@@ -1,12 +1,12 @@
-"""What closed forms keep of the labelled nodes of classes, and what they compute from it.
+"""Sufficient statistics of labelled nodes by class, and the closed-form classifiers computed from them.
 
-Sums over vectors are never changed, only replaced. :class:`RidgeSums` is class-balanced ridge regression::
+Statistics are immutable. :class:`RidgeSums` implements class-balanced ridge regression::
 
     G = Σ_c H_cᵀH_c / n_c,   μ_c = S_c / n_c,   W = (G + λ tr(G)/D · I)⁻¹ [μ_1 … μ_C]
 
-H_c: the n_c points of class c as rows, S_c: their sum, D: their width. W is the least-squares map to one-hot labels in
-which every class counts the same, whatever its size; the penalty is in units of the mean eigenvalue of G. Where sums
-are not balanced, every point counts the same: G = Σ_c H_cᵀH_c, and S_c stands in place of μ_c.
+H_c holds the n_c points of class c as rows, S_c is their sum, and D their width. W is the least-squares map to one-hot
+labels in which every class has the same weight, whatever its size. The penalty is relative to the mean eigenvalue of G.
+Unbalanced sums give every point the same weight: G = Σ_c H_cᵀH_c, and S_c replaces μ_c.
 """
 
 from collections.abc import Callable, Iterable
@@ -20,29 +20,29 @@ from graphfcl.methods.learner import Tensors
 from graphfcl.methods.shared.parts import ClassMemory
 from graphfcl.methods.shared.untrained_features import symmetric, unit_rows
 
-CHUNK = 4096  # vectors that are turned into 64 bits at a time
-BLOCK = 128  # vectors of one class whose products are added up at a time
-TOGETHER = 64  # such blocks in memory at a time
+CHUNK = 4096  # vectors that are converted to 64 bits at a time
+BLOCK = 128  # vectors of one class whose products are summed at a time
+TOGETHER = 64  # number of such blocks in memory at a time
 
-Parts = Iterable[tuple[torch.Tensor, torch.Tensor]]  # (m, D) vectors and their (m,) columns, some at a time
+Parts = Iterable[tuple[torch.Tensor, torch.Tensor]]  # chunks of (m, D) vectors and their (m,) class columns
 
 
 class ClassStatistics(ClassMemory):
-    """The statistics of all classes, and the head that was computed from them last, which is no part of the state.
+    """The statistics of all classes, with a cache of the head that was computed from them.
 
-    empty: statistics of no class.
+    The cache is not part of the saved state. ``empty`` are statistics without a class.
     """
 
     def __init__(self, empty: Any) -> None:
         self.now = empty
         self._head: Tensors | None = None
 
-    def hold(self, statistics: Any) -> None:
+    def set(self, statistics: Any) -> None:
         """Replace the statistics."""
         self.now, self._head = statistics, None
 
     def head(self, compute: Callable[[Any], Tensors]) -> Tensors:
-        """What ``compute`` makes of the statistics; computed once."""
+        """Compute the head from the statistics, or return the cached one."""
         if self._head is None:
             self._head = compute(self.now)
         return self._head
@@ -58,9 +58,9 @@ class ClassStatistics(ClassMemory):
         return self.now.tensors()
 
     def load(self, values: dict[str, Any], tensors: Tensors, device: torch.device) -> None:  # noqa: ARG002
-        self.hold(self.now.loaded(tensors, device))
+        self.set(self.now.loaded(tensors, device))
 
-    def become(self, other: Self, device: torch.device) -> None:  # noqa: ARG002
+    def copy_from(self, other: Self, device: torch.device) -> None:  # noqa: ARG002
         self.now, self._head = other.now, other._head
 
 
@@ -68,8 +68,11 @@ class ClassStatistics(ClassMemory):
 class ClassSums:
     """Sums over labelled vectors, class by class, in 64 bits. Immutable.
 
-    sums: (C, D) S. counts: (C,) n, the labelled nodes of each class. shapes: the axes of all tensors.
-    symmetric: names of the fields that are symmetric matrices, of which the upper half is stored.
+    Attributes:
+        sums: (C, D) S.
+        counts: (C,) number of labelled nodes n of each class.
+        shapes: Axes of each field, C for classes and D for columns.
+        symmetric: Names of the fields that are symmetric matrices; only their upper half is stored.
     """
 
     sums: torch.Tensor
@@ -79,24 +82,24 @@ class ClassSums:
 
     @classmethod
     def empty(cls, size: int = 0, device: torch.device | str = "cpu", **options: Any) -> Self:
-        """Sums of no class, of vectors with ``size`` columns."""
+        """Create statistics without a class for vectors with ``size`` columns."""
         sizes = {name: [size if axis == "D" else 0 for axis in shape] for name, shape in cls.shapes.items()}
         zeros = {name: torch.zeros(shape, dtype=torch.float64, device=device) for name, shape in sizes.items()}
         return cls(**zeros, **options)
 
     def plus(self, parts: Parts, counts: torch.Tensor) -> Self:
-        """With more labelled vectors. counts: (C,) those of all vectors, the new ones included."""
+        """Add labelled vectors. ``counts`` are the (C,) label counts including the new vectors."""
         sums = grown(self.sums, len(counts))
         for vectors, labels in parts:
             sums.index_add_(0, labels, vectors.double())
         return replace(self, sums=sums, counts=counts)
 
     def means(self) -> torch.Tensor:
-        """(C, D) μ_c = S_c/n_c; zeros for a class without a node."""
+        """Compute (C, D) μ_c = S_c/n_c; zeros for a class without a node."""
         return self.sums / self.counts.clamp(min=1)[:, None]
 
     def exchanged(self, old: Self, new: Self) -> Self:
-        """With ``new`` in place of ``old``, which are whole classes of these and empty in all others."""
+        """Replace the statistics ``old`` of whole classes by ``new``. Both must be empty for all other classes."""
         fields = {name: value - getattr(old, name) + getattr(new, name) for name, value in self._fields().items()}
         return replace(self, **fields)
 
@@ -104,7 +107,7 @@ class ClassSums:
         return {name: getattr(self, name) for name in self.shapes}
 
     def tensors(self) -> Tensors:
-        """Their state; of symmetric matrices the upper half."""
+        """Return the saved state; of symmetric matrices only the upper half."""
         tensors = {name: value.cpu().clone() for name, value in self._fields().items()}
         for name in self.symmetric:
             rows, columns = torch.triu_indices(*tensors[name].shape[-2:])
@@ -112,13 +115,13 @@ class ClassSums:
         return {f"classes.{name}": value for name, value in tensors.items()}
 
     def loaded(self, tensors: Tensors, device: torch.device) -> Self:
-        """Statistics of the same kind from a state."""
+        """Restore statistics of the same kind from a saved state."""
         fields = {name: tensors[f"classes.{name}"].to(device).clone() for name in self._fields()}
         return replace(self, **fields | {name: symmetric(fields[name]) for name in self.symmetric})
 
     @property
     def nbytes(self) -> int:
-        """As they are stored."""
+        """Bytes of the saved state."""
         fields = self._fields()
         halves = (value for name, value in fields.items() if name in self.symmetric)
         spared = sum((value.numel() - value[..., 0].numel()) // 2 * value.element_size() for value in halves)
@@ -127,7 +130,7 @@ class ClassSums:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ClassMoments(ClassSums):
-    """products: (C, D, D) Σ x xᵀ over the vectors of each class, in 64 bits."""
+    """Class sums with second moments: ``products`` is (C, D, D) Σ x xᵀ over the vectors of each class, in 64 bits."""
 
     products: torch.Tensor
     shapes: ClassVar[dict[str, str]] = {**ClassSums.shapes, "products": "CDD"}
@@ -144,7 +147,7 @@ class ClassMoments(ClassSums):
         return replace(self, sums=sums, counts=counts, products=products)
 
     def covariances(self) -> torch.Tensor:
-        """(C, D, D) Σ_c = Σ (x − μ_c)(x − μ_c)ᵀ / (n_c − 1); zeros for a class with fewer than two nodes."""
+        """Compute (C, D, D) covariances Σ (x − μ_c)(x − μ_c)ᵀ / (n_c − 1); zeros for a class with one node or none."""
         means, counts = self.means(), self.counts[:, None, None]
         spread = self.products - counts * means[:, :, None] * means[:, None]
         return spread / (counts - 1).clamp(min=1) * (counts > 1)
@@ -152,7 +155,7 @@ class ClassMoments(ClassSums):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class RidgeSums(ClassSums):
-    """All that ridge regression keeps of labelled points. gram: (D, D) G. balanced: every class counts the same."""
+    """Statistics of ridge regression: ``gram`` is (D, D) G. If ``balanced``, all classes have the same weight."""
 
     gram: torch.Tensor
     balanced: bool = True
@@ -160,10 +163,10 @@ class RidgeSums(ClassSums):
     symmetric = ("gram",)
 
     def plus(self, parts: Parts, counts: torch.Tensor) -> Self:
-        """With more labelled points.
+        """Add labelled points.
 
-        Exact for a class that is new, and for a known one after :meth:`reweighted`. G holds no class by itself: without
-        that call earlier points of a known class keep the weight 1/n of then.
+        The result is exact for new classes, and for known classes after :meth:`reweighted`. Without that call, earlier
+        points of a known class keep their old weight 1/n, because G does not separate classes.
         """
         gram, sums = self.gram.clone(), grown(self.sums, len(counts))
         roots = counts.clamp(min=1).rsqrt() if self.balanced else torch.ones_like(counts)
@@ -175,9 +178,9 @@ class RidgeSums(ClassSums):
         return replace(self, gram=gram, sums=sums, counts=counts)
 
     def reweighted(self, parts: Parts, counts: torch.Tensor) -> Self:
-        """With the weight of earlier points lowered from 1/n to that of larger classes: what precedes :meth:`plus`.
+        """Lower the weight 1/n of earlier points before :meth:`plus` adds points to their classes.
 
-        parts: earlier points and their columns. counts: (C,) the numbers of points that the classes will have.
+        ``parts`` are the earlier points with their columns, and ``counts`` the (C,) label counts after the addition.
         """
         if not self.balanced:
             return self
@@ -189,9 +192,12 @@ class RidgeSums(ClassSums):
         return replace(self, gram=gram)
 
     def solve(self, penalty: float, scales: torch.Tensor) -> torch.Tensor:
-        """(D, C) weights of raw points: W of points times ``scales`` (D,), which are then put into W.
+        """Solve for the (D, C) weights of raw points, with the (D,) column ``scales`` absorbed into the weights.
 
-        A class without a point has a column of zeros. ``DivergenceError`` if the matrix is not positive definite.
+        A class without a point gets a column of zeros.
+
+        Raises:
+            DivergenceError: If the matrix is not positive definite.
         """
         size = len(self.gram)
         gram = self.gram * scales * scales[:, None]
@@ -200,29 +206,29 @@ class RidgeSums(ClassSums):
         means = self.means() if self.balanced else self.sums
         factor, failed = torch.linalg.cholesky_ex(gram)
         if int(failed):
-            raise DivergenceError(f"the ridge with penalty {penalty:g} cannot be solved: take a larger penalty.")
+            raise DivergenceError(f"ridge regression with penalty {penalty:g} has no solution: use a larger penalty.")
         return torch.cholesky_solve((means * scales).T, factor) * scales[:, None]
 
 
 def in_parts(vectors: torch.Tensor, labels: torch.Tensor) -> Parts:
-    """Vectors and their columns, ``CHUNK`` at a time."""
+    """Split vectors and their columns into chunks of ``CHUNK`` rows."""
     return zip(vectors.split(CHUNK), labels.split(CHUNK), strict=True)
 
 
 def counts_with(counts: torch.Tensor, labels: torch.Tensor, count: int) -> torch.Tensor:
-    """(count,) labelled nodes of each class, with more of them."""
+    """Add labels to the (count,) label counts of classes."""
     return grown(counts, count) + torch.bincount(labels, minlength=count)
 
 
 def grown(values: torch.Tensor, count: int) -> torch.Tensor:
-    """A copy with rows of zeros for the classes that are new."""
+    """Copy a tensor and append rows of zeros for new classes."""
     wider = values.new_zeros(count, *values.shape[1:])
     wider[: len(values)] = values
     return wider
 
 
 def _blocks_of_one_class(labels: torch.Tensor, count: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """(b, BLOCK) positions of labels, each row of one class and filled up with −1, and the (b,) classes of the rows."""
+    """Group label positions into (b, BLOCK) rows of one class each, padded with −1; also return the (b,) classes."""
     order = torch.argsort(labels, stable=True)
     counts = torch.bincount(labels, minlength=count)
     blocks = (counts + BLOCK - 1) // BLOCK
@@ -233,13 +239,13 @@ def _blocks_of_one_class(labels: torch.Tensor, count: int) -> tuple[torch.Tensor
     return rows, torch.repeat_interleave(torch.arange(count, device=labels.device), blocks)
 
 
-# What classes with few labels take from similar classes of session 0 (TEEN, Wang et al. 2023)
+# Calibration of few-shot prototypes by similar classes of session 0 (TEEN, Wang et al. 2023)
 
 
 def similarity_weights(means: torch.Tensor, many: int, temperature: float, counts: torch.Tensor) -> torch.Tensor:
-    """(C − many, many) w_cb = softmax_b(τ cos(μ_c, μ_b)) of later classes c over the first ``many`` classes b.
+    """Compute (C − many, many) weights w_cb = softmax_b(τ cos(μ_c, μ_b)) of later classes c over the first classes b.
 
-    means: (C, D). counts: (C,) labels of each class; one without labels lends nothing.
+    ``means`` are (C, D). ``counts`` are (C,) label counts; a class b without labels has the weight 0.
     """
     units = unit_rows(means)
     logits = temperature * units[many:] @ units[:many].T
@@ -247,9 +253,9 @@ def similarity_weights(means: torch.Tensor, many: int, temperature: float, count
 
 
 def calibrated_prototypes(means: torch.Tensor, weights: torch.Tensor, share: float) -> torch.Tensor:
-    """(C, D) unit prototypes: p̂_c, and for later classes unit((1 − α) p̂_c + α unit(Σ_b w_cb p̂_b)).
+    """Compute (C, D) unit prototypes: p̂_c, and for later classes unit((1 − α) p̂_c + α unit(Σ_b w_cb p̂_b)).
 
-    weights: those of :func:`similarity_weights`. share: α.
+    ``weights`` are the result of :func:`similarity_weights`, and ``share`` is α.
     """
     units, many = unit_rows(means), weights.shape[1]
     lent = unit_rows(weights @ units[:many])

@@ -1,4 +1,4 @@
-"""Episodes: what one is, on the host and on a device, and how pseudo-incremental ones are drawn (Section 4.1)."""
+"""Episodes of meta-training on the host and on a device, and their samplers (Section 4.1 of the HAG-Meta paper)."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
@@ -14,11 +14,18 @@ from graphfcl.stream.sessions import BaseSession
 
 @dataclass(frozen=True, eq=False)
 class Episode:
-    """One task: supports and queries as node numbers, classes as positions 0..class_count−1, the base classes first.
+    """An episode: supports and queries with classes 0..class_count−1, the base classes first.
 
-    supports: (s,) those of classes known by few supports come first, ``few_shot`` of them.
-    own: (q,) where a query stands among the supports (it is then left out of its own prototype), or -1.
-    tasks: (t, N) classes of each task after the base task, -1 where a task has fewer; the last is the current one.
+    Args:
+        class_count: Number of classes.
+        base_count: Number of base classes.
+        supports: (s,) node numbers; the ``few_shot`` supports of classes with few supports come first.
+        support_classes: (s,) their classes.
+        few_shot: Number of supports of classes with few supports.
+        queries: (q,) node numbers.
+        query_classes: (q,) their classes.
+        own: (q,) position of each query among the supports, or −1. Such a query is left out of its own prototype.
+        tasks: (t, N) classes of each task after the base task, padded with −1; the last task is the current one.
     """
 
     class_count: int
@@ -43,7 +50,7 @@ class Episode:
         base_count: int = 0,
         few_shot: int | None = None,
     ) -> Self:
-        """By default one task of all classes, each known by few supports. supports, queries: nodes and classes."""
+        """Make an episode from labelled nodes; by default one task of all classes, each with few supports."""
         own = no_places(queries[0].size) if own is None else own
         tasks = np.arange(class_count)[None] if tasks is None else tasks
         few = supports[0].size if few_shot is None else few_shot
@@ -51,7 +58,7 @@ class Episode:
 
     @property
     def task_of_class(self) -> np.ndarray:
-        """(class_count,) 0 for the base task, j for the j-th task after it."""
+        """(class_count,) task of each class: 0 for the base task, j for the j-th task after it."""
         result = np.zeros(self.class_count, dtype=np.int64)
         task, place = np.nonzero(self.tasks >= 0)
         result[self.tasks[task, place]] = task + 1
@@ -60,11 +67,13 @@ class Episode:
 
 @dataclass(eq=False)
 class DeviceEpisode:
-    """An :class:`Episode` on a device, with rows in place of nodes.
+    """An :class:`Episode` on a device, with rows of the visible graph in place of node numbers.
 
-    host: the episode. rows: (s + q,) of the supports and then of the queries in the visible graph, on the host.
-    numbers: all that follows, side by side on the device, of which ``device_rows``, ``support_classes``,
-        ``query_classes``, ``own``, ``tasks`` and ``task_of_class`` are views.
+    Args:
+        host: The episode on the host.
+        rows: (s + q,) rows of the supports and then of the queries, on the host.
+        numbers: All integers of the episode in one tensor on the device. The attributes ``device_rows``,
+            ``support_classes``, ``query_classes``, ``own``, ``tasks`` and ``task_of_class`` are views of it.
     """
 
     host: Episode
@@ -89,33 +98,33 @@ class DeviceEpisode:
 
     @property
     def signature(self) -> tuple[int | bool, ...]:
-        """Two episodes with the same signature are computed by the same launches."""
+        """Sizes of the episode. Episodes with the same signature need the same kernel launches."""
         host = self.host
         counts = (host.class_count, host.base_count, host.few_shot, host.supports.size, self.rows.size)
         return (*counts, *host.tasks.shape, self.leaves_out)
 
     def over(self, numbers: torch.Tensor) -> Self:
-        """The same with other numbers of the same size."""
+        """Replace the numbers by others of the same size."""
         return replace(self, numbers=numbers)
 
 
 class Sampler(ABC):
-    """An endless row of episodes, whose place in it can be saved. Here episodes do not depend on those before."""
+    """An endless sequence of episodes. The position in it is saved if episodes depend on earlier ones."""
 
     @abstractmethod
     def sample(self, random: np.random.Generator) -> Episode:
-        """The next episode."""
+        """Draw the next episode."""
 
     def values(self) -> dict[str, Any]:
-        """The place, as plain values."""
+        """Return the position in the sequence as plain values."""
         return {}
 
     def load(self, values: dict[str, Any]) -> None:  # noqa: B027
-        """Go on from that place."""
+        """Continue from a saved position."""
 
 
 class NodePools:
-    """The labelled nodes of each class, ready to be drawn from."""
+    """The labelled nodes of each class, prepared for drawing."""
 
     def __init__(self, nodes: np.ndarray, labels: np.ndarray, classes: int) -> None:
         self._nodes = nodes[np.argsort(labels, kind="stable")]
@@ -123,10 +132,13 @@ class NodePools:
         self._starts = np.concatenate([[0], np.cumsum(self.sizes)])[:-1]
 
     def draw(self, columns: np.ndarray, counts: np.ndarray, random: np.random.Generator) -> np.ndarray:
-        """(columns, max count) different nodes of each class in random order; -1 fills up.
+        """Draw distinct nodes of each class in random order.
 
-        A class with fewer nodes than asked for gives all it has. Large classes draw twice as often as needed and keep
-        the first different ones; small classes (less than four times what is asked for) are shuffled whole.
+        A class with fewer nodes than its count returns all its nodes. Classes with at least four times as many nodes as
+        the count draw twice as many as needed and keep the first distinct ones; smaller classes are shuffled.
+
+        Returns:
+            (columns, max count) node numbers, padded with −1.
         """
         sizes = self.sizes[columns]
         counts = np.minimum(counts, sizes)
@@ -136,7 +148,7 @@ class NodePools:
             chosen[small] = _shuffle(sizes[small], counts[small], chosen.shape[1], random)
         left = np.flatnonzero(~small & (counts > 0))
         while left.size:
-            drawn = _first_different(sizes[left], counts[left], chosen.shape[1], random)
+            drawn = _first_distinct(sizes[left], counts[left], chosen.shape[1], random)
             done = (drawn >= 0).sum(axis=1) == counts[left]
             chosen[left[done]] = drawn[done]
             left = left[~done]
@@ -147,9 +159,9 @@ class NodePools:
 class PseudoIncrementalSampler(Sampler):
     """Graph Pseudo Incremental Learning: an endless row of sessions over the pseudo-novel classes.
 
-    Each session takes N pseudo-novel classes (all, if there are fewer) that are not known yet, with K supports that
-    stay cached while the class counts among the known ones. When fewer than N are left all return, and the cache is
-    emptied.
+    Each session takes N pseudo-novel classes that are not known yet, or all if there are fewer. Their K supports stay
+    cached as long as the classes are known. When fewer than N unknown classes are left, the cache is emptied and all
+    pseudo-novel classes are unknown again.
     """
 
     pools: NodePools
@@ -166,12 +178,12 @@ class PseudoIncrementalSampler(Sampler):
 
     @classmethod
     def of(cls, base: BaseSession, pseudo_novel: np.ndarray, *options: Any) -> Self:
-        """Episodes over the train nodes of session 0 and some of its pseudo-novel columns. options: the last fields."""
+        """Sample from the train nodes of session 0 and some pseudo-novel columns. ``options`` are the last fields."""
         pools, columns = NodePools(base.train, base.train_labels, len(base.classes)), np.arange(len(base.base_classes))
         return cls(pools, columns, pseudo_novel, base.way, base.shot, *options)
 
     def sample(self, random: np.random.Generator) -> Episode:
-        """The next session. The newly learned classes are known from now on."""
+        """Draw the next session. Its new classes are known afterwards."""
         size = min(self.way, self.pseudo_novel_columns.size)
         left = np.setdiff1d(self.pseudo_novel_columns, self.known)
         if left.size < size:
@@ -203,13 +215,13 @@ class PseudoIncrementalSampler(Sampler):
         self.cached = np.array(values["cached"], dtype=np.int64).reshape(-1, self.shot)
 
     def _without_supports(self, drawn: np.ndarray) -> np.ndarray:
-        """The first m drawn nodes of each known class that are not among its cached supports."""
+        """Select the first m drawn nodes of each known class that are not among its cached supports."""
         free = (drawn >= 0) & ~(drawn[:, :, None] == self.cached[:, None, :]).any(axis=2)
         return np.where(free & (np.cumsum(free, axis=1) <= self.queries), drawn, -1)
 
 
 def _shuffle(sizes: np.ndarray, counts: np.ndarray, width: int, random: np.random.Generator) -> np.ndarray:
-    """(classes, width) a random selection of 0..size−1 in random order, -1 after ``counts``."""
+    """Draw ``counts`` of 0..size−1 without replacement for each class: (classes, width), padded with −1."""
     longest = max(width, int(sizes.max()))
     keys = random.random((sizes.size, longest))
     keys[np.arange(longest)[None] >= sizes[:, None]] = 2.0
@@ -217,8 +229,8 @@ def _shuffle(sizes: np.ndarray, counts: np.ndarray, width: int, random: np.rando
     return np.where(np.arange(width)[None] < counts[:, None], order, -1)
 
 
-def _first_different(sizes: np.ndarray, counts: np.ndarray, width: int, random: np.random.Generator) -> np.ndarray:
-    """(classes, width) the first ``counts`` different of 2·width draws from 0..size−1; fewer if too many are equal."""
+def _first_distinct(sizes: np.ndarray, counts: np.ndarray, width: int, random: np.random.Generator) -> np.ndarray:
+    """Keep the first ``counts`` distinct numbers of 2·width draws from 0..size−1: (classes, width), padded with −1."""
     drawn = (random.random((sizes.size, 2 * width)) * sizes[:, None]).astype(np.int64)
     order = np.argsort(drawn, axis=1, kind="stable")
     in_order = np.take_along_axis(drawn, order, axis=1)
@@ -233,10 +245,10 @@ def _first_different(sizes: np.ndarray, counts: np.ndarray, width: int, random: 
 
 
 def split_draw(drawn: np.ndarray, supports: int, queries: int) -> tuple[np.ndarray, np.ndarray]:
-    """The drawn nodes of each class as supports and queries.
+    """Split the drawn nodes of each class into supports and queries.
 
-    A class that has fewer nodes than asked for gives a third of them as queries, at least 1 and at most ``queries``,
-    and of the others at most ``supports``.
+    If a class has fewer nodes than ``supports + queries``, a third of them become queries (at least 1 and at most
+    ``queries``), and at most ``supports`` of the remaining ones become supports.
     """
     count = (drawn >= 0).sum(axis=1)
     taken = np.where(count == supports + queries, queries, np.clip(count // 3, 1, queries))[:, None]
@@ -247,14 +259,14 @@ def split_draw(drawn: np.ndarray, supports: int, queries: int) -> tuple[np.ndarr
 
 
 def flatten(drawn: np.ndarray, classes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Nodes and classes of a (classes, width) draw, empty places left out."""
+    """Return nodes and classes of a (classes, width) draw without its padding."""
     present = drawn >= 0
     return drawn[present], np.repeat(classes, present.sum(axis=1))
 
 
 @dataclass
 class TaskSampler(Sampler):
-    """Ordinary few-shot tasks: ``way`` of the classes (all if None or fewer), K supports and m queries each."""
+    """Few-shot tasks of ``way`` classes, or of all if None, with K supports and m queries per class."""
 
     pools: NodePools
     columns: np.ndarray
@@ -264,7 +276,7 @@ class TaskSampler(Sampler):
 
     @classmethod
     def of(cls, base: BaseSession, pseudo_novel: np.ndarray, *options: Any) -> Self:
-        """Tasks over the base classes and some of the pseudo-novel columns. options: the last fields."""
+        """Sample from the base classes and some pseudo-novel columns. ``options`` are the last fields."""
         pools = NodePools(base.train, base.train_labels, len(base.classes))
         columns = np.concatenate([np.arange(len(base.base_classes)), pseudo_novel])
         return cls(pools, columns[pools.sizes[columns] > 1], *options)  # one node cannot be support and query
@@ -278,5 +290,5 @@ class TaskSampler(Sampler):
 
 
 def no_places(count: int) -> np.ndarray:
-    """(count,) −1: queries none of which is among the supports."""
+    """Return (count,) −1, for queries that are not among the supports."""
     return np.full(count, -1, dtype=np.int64)

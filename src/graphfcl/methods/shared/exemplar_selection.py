@@ -1,7 +1,7 @@
-"""Which nodes of a class are kept: pure functions of embeddings (n, h) and labels (n,).
+"""Selection of exemplars, the nodes of a class that are kept, from embeddings (n, h) and labels (n,).
 
-Each answers the positions of the chosen nodes, at most ``count`` a class, the most important first. Nothing here loops
-over nodes or classes.
+Each function returns the positions of the chosen nodes, at most ``count`` per class, the most important first. All are
+vectorised over nodes and classes.
 """
 
 import numpy as np
@@ -14,27 +14,27 @@ CHUNK = 4096
 
 
 def first_of_each_class(importance: np.ndarray, labels: np.ndarray, count: int) -> np.ndarray:
-    """The ``count`` positions of largest importance in each class; equal ones in the order they stand."""
+    """Select the ``count`` most important positions of each class; ties keep their order."""
     order = np.lexsort((-importance, labels))
     ordered = labels[order]
     return order[rank_in_run(ordered) < count]
 
 
 def class_means(embeddings: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """(classes, h)."""
+    """Compute the (classes, h) means of embeddings."""
     sums = np.zeros((int(labels.max()) + 1, embeddings.shape[1]), dtype=embeddings.dtype)
     np.add.at(sums, labels, embeddings)
     return sums / np.maximum(1, np.bincount(labels))[:, None]
 
 
 def mean_of_features(embeddings: np.ndarray, labels: np.ndarray, count: int) -> np.ndarray:
-    """MF of ER-GNN: the nodes nearest to the mean of their class."""
+    """Select the nodes nearest to their class mean (MF of ER-GNN)."""
     distances = ((embeddings - class_means(embeddings, labels)[labels]) ** 2).sum(axis=1)
     return first_of_each_class(-distances, labels, count)
 
 
 def coverage(embeddings: np.ndarray, labels: np.ndarray, count: int, distance: float) -> np.ndarray:
-    """CM of ER-GNN: the nodes with the fewest nodes of other classes within ``distance``."""
+    """Select the nodes with the fewest nodes of other classes within ``distance`` (CM of ER-GNN)."""
     points = torch.from_numpy(np.ascontiguousarray(embeddings))
     columns = tensor_of(labels)
     squares = (points**2).sum(dim=1)
@@ -50,14 +50,12 @@ def coverage(embeddings: np.ndarray, labels: np.ndarray, count: int, distance: f
 def influence(
     embeddings: np.ndarray, labels: np.ndarray, count: int, probabilities: np.ndarray, damping: float = 0.01
 ) -> np.ndarray:
-    """IM of ER-GNN: the nodes without which the head would be farthest from what it is.
+    """Select the nodes whose removal would change the head most (IM of ER-GNN).
 
     Leaving out node v moves the parameters of a softmax head by H⁻¹ ∇ℓ(v)/n (its influence function), with
-    ∇ℓ(v) = (p − y) ⊗ z and H = mean(diag(p) − p pᵀ) ⊗ z zᵀ, z with a 1 appended for the bias. The importance of v is
-    the length of that move. H is singular (adding one vector to all columns changes nothing); ``damping`` times its
-    mean diagonal is added.
-
-    probabilities: (n, classes) of the head.
+    ∇ℓ(v) = (p − y) ⊗ z and H = mean(diag(p) − p pᵀ) ⊗ z zᵀ, z with a 1 appended for the bias. The importance of v
+    is the length of that move. H is singular because adding a vector to all columns changes nothing; ``damping`` times
+    its mean diagonal is added. ``probabilities`` are the (n, classes) predictions of the head.
     """
     points = np.pad(embeddings.astype(np.float64), ((0, 0), (0, 1)), constant_values=1.0)
     number, width = points.shape
@@ -83,9 +81,9 @@ def influence(
 
 
 def herding(embeddings: np.ndarray, labels: np.ndarray, count: int) -> np.ndarray:
-    """iCaRL's exemplars: one after the other, the node that brings the mean of those chosen nearest to the class mean.
+    """Select the exemplars of iCaRL, whose running mean approximates the class mean.
 
-    p_k = argmin_x ‖μ − (φ(x) + Σ_{j<k} φ(p_j))/k‖; all classes choose their k-th exemplar at once.
+    p_k = argmin_x ‖μ − (φ(x) + Σ_{j<k} φ(p_j))/k‖. The k-th exemplars of all classes are chosen at once.
     """
     order = np.argsort(labels, kind="stable")
     points, columns = embeddings[order].astype(np.float64), labels[order]
@@ -99,7 +97,7 @@ def herding(embeddings: np.ndarray, labels: np.ndarray, count: int) -> np.ndarra
         apart = ((means[columns] - (points + sums[columns]) / turn) ** 2).sum(axis=1)
         apart[~free] = np.inf
         least = np.minimum.reduceat(apart, starts)
-        # The first position of each class with the least distance; classes that have given all are passed over.
+        # The first position of each class with the smallest distance; classes without free nodes are skipped.
         hits = np.flatnonzero(apart == np.repeat(least, sizes))
         hits = hits[free[hits]]
         picks = hits[np.r_[True, columns[hits[1:]] != columns[hits[:-1]]]] if hits.size else hits

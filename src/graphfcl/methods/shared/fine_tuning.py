@@ -1,4 +1,4 @@
-"""How many steps an incremental session takes, and how long they are; validation sessions choose."""
+"""Number and learning rate of the fine-tuning steps of a session, chosen by validation sessions."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,30 +15,34 @@ from graphfcl.methods.shared.parts import Part
 from graphfcl.methods.shared.validation_sessions import ValidationSessions
 from graphfcl.stream.sessions import BaseSession
 
-Steps = tuple[Number, Positive]  # of a session, and their rate
-DIVERGED = -1.0  # the score of steps that diverge: below any accuracy
+Steps = tuple[Number, Positive]  # number of steps of a session, and their learning rate
+DIVERGED = -1.0  # score of steps that diverge, below any accuracy
 STEP_CANDIDATES: tuple[Steps, ...] = ((5, 0.001), (20, 0.001), (5, 0.005), (20, 0.005))
 
 
 @dataclass(frozen=True)
 class StepSettings(CheckedSettings):
-    """The steps of an incremental session."""
+    """Settings of the fine-tuning steps of a session."""
 
     fine_tuning: tuple[Steps, ...] = STEP_CANDIDATES
-    """(steps, rate) candidates of a session, besides (0, 0); validation sessions choose."""
+    """Candidate (steps, learning rate) pairs of a session, in addition to no steps; validation sessions choose one."""
     fine_tuning_steps: Number | None = None
-    """Steps of a session, instead of choosing them."""
+    """Fixed number of fine-tuning steps of a session; none lets validation choose."""
     fine_tuning_rate: Positive = 0.005
-    """Rate of these steps."""
+    """Learning rate of a fixed number of steps."""
 
 
 class FineTuning(Part):
-    """The (steps, rate) of an incremental session: fixed by settings, or chosen by validation sessions.
+    """The (steps, rate) of a session, fixed by settings or chosen by validation sessions.
 
-    settings: those of a method; without :class:`StepSettings` no step is taken.
-    candidates: what there is to choose from; no step at all comes first. fallback: what is taken without a choice.
-    choice: what sessions take. A method may let more than steps and rate be chosen, which then follow these two.
-    scores: of every candidate on every part of held-out classes so far, until :meth:`settle`.
+    Args:
+        settings: Settings of the method. If they do not include :class:`StepSettings`, no step is taken.
+
+    Attributes:
+        candidates: Choices to select from; the first one is no steps.
+        fallback: The choice if nothing can be validated.
+        choice: The current choice. A method may append further values to steps and rate.
+        scores: Score of each candidate on each part of the held-out classes so far, until :meth:`choose`.
     """
 
     name = "fine_tuning"
@@ -63,17 +67,22 @@ class FineTuning(Part):
     def rate(self) -> float:
         return self.choice[1]
 
-    def take(self, *choice: Any) -> None:
-        """Sessions take so many steps at this rate from now on; what else was chosen stays."""
+    def set_choice(self, *choice: Any) -> None:
+        """Set steps and rate of sessions; further chosen values stay."""
         self.choice = (*choice, *self.choice[len(choice) :])
 
-    def try_out(
+    def score_candidates(
         self, validation: ValidationSessions, score: Callable[..., Any], progress: Progress
     ) -> list[np.ndarray]:
-        """Score every candidate on one part of held-out classes.
+        """Score every candidate on one part of the held-out classes.
 
-        score: from one draw of their supports and a candidate to a score, or to several of which the best counts.
-        Returns these scores, averaged over the draws of supports.
+        Args:
+            validation: Validation sessions of this part.
+            score: From a draw of supports and a candidate to a score, or to several scores of which the best counts.
+            progress: Receives a step per candidate.
+
+        Returns:
+            The scores of each candidate, averaged over the draws of supports.
         """
         means: list[np.ndarray] = []
         for choice in self.candidates:
@@ -87,10 +96,10 @@ class FineTuning(Part):
         self.scores.append([float(each.max()) for each in means])
         return means
 
-    def settle(self, fallback: tuple[Any, ...] | None = None) -> None:
-        """Take the candidate with the best mean score over the parts. Of equal ones it is the first.
+    def choose(self, fallback: tuple[Any, ...] | None = None) -> None:
+        """Choose the candidate with the best mean score over the parts; the first one wins a tie.
 
-        Without scores it is what the settings fix, else the fallback.
+        Without scores, choose what the settings fix, or else the fallback.
         """
         if self.scores:
             self.choice = self.candidates[int(np.argmax(np.mean(self.scores, axis=0)))]
@@ -103,18 +112,18 @@ class FineTuning(Part):
 
 
 def open_choice(learner: Any, base: BaseSession) -> ValidationSessions | None:
-    """Validation sessions with all pseudo-novel classes held out; None if nothing is to be chosen.
+    """Return validation sessions with all pseudo-novel classes held out, or None if there is nothing to choose.
 
-    The learner takes what there is without a choice.
+    The learner is set to its fallback.
     """
     validation = ValidationSessions.draw(base, base.pseudo_novel_columns, learner.seed)
-    learner.fine_tuning.settle()
+    learner.fine_tuning.choose()
     candidates = len(learner.fine_tuning.candidates) * len(learner.adjustment.candidates)
     return validation if candidates > 1 and validation.has_new_classes else None
 
 
 def choose_on_copy(learner: Any, base: BaseSession, progress: Progress) -> None:
-    """Choose by how a copy that knows the base classes alone does after sessions in which all others arrive."""
+    """Choose by the accuracy of a copy that is fitted to the base classes and then learns all others in sessions."""
     validation = open_choice(learner, base)
     if validation is None:
         return
@@ -124,7 +133,7 @@ def choose_on_copy(learner: Any, base: BaseSession, progress: Progress) -> None:
 
     def logits_after(draw: ValidationSessions, *steps: Any) -> tuple[torch.Tensor, LogitAdjustment]:
         copy.load_state(start)
-        copy.fine_tuning.take(*steps)
+        copy.fine_tuning.set_choice(*steps)
         for session in draw.as_stream(base)[1]:
             copy.learn(session)
         return torch.from_numpy(copy.scores(base.visible_graph, validation.queries[0])), copy.adjustment
@@ -138,10 +147,10 @@ def choose_with_adjustment(
     logits_after: Callable[..., tuple[torch.Tensor, LogitAdjustment]],
     progress: Progress,
 ) -> None:
-    """Choose the steps of a session together with τ, the adjustment of logits that is best for them.
+    """Choose the steps of a session together with the best factor τ of the logit adjustment.
 
-    logits_after: from a draw, steps and rate to the (n, C) logits of the validation nodes after its sessions, and the
-    numbers of labels that were learned by then.
+    ``logits_after`` maps a draw, steps and rate to the (n, C) logits of the validation nodes after its sessions, and to
+    the logit adjustment with the label counts at that time.
     """
     tuning, taus = learner.fine_tuning, learner.adjustment.candidates
 
@@ -149,6 +158,6 @@ def choose_with_adjustment(
         logits, learned = logits_after(draw, *steps)
         return [draw.score_of(learned.apply(logits, tau).argmax(dim=1).cpu().numpy()) for tau in taus]
 
-    means = tuning.try_out(validation, score, progress)
-    tuning.settle()
+    means = tuning.score_candidates(validation, score, progress)
+    tuning.choose()
     learner.adjustment.strength = taus[int(means[tuning.candidates.index(tuning.choice)].argmax())]

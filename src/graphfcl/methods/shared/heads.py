@@ -1,4 +1,4 @@
-"""Heads on an embedding, and how they grow by the classes of a session."""
+"""Classification heads on embeddings, and their extension by new classes."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -15,13 +15,18 @@ from graphfcl.nn import Linear
 
 
 def grown(head: Linear, embeddings: torch.Tensor, labels: torch.Tensor, count: int, centre: torch.Tensor) -> Linear:
-    """The head with columns for ``count`` classes; the old ones are unchanged.
+    """Add columns to a head so that it has ``count`` classes; existing columns are unchanged.
 
-    A new class starts at the mean p_k of its supports as seen from the centre c of all nodes of session 0: weights
-    w_k = ℓ (p_k − c)/‖p_k − c‖ with ℓ the mean length of the weights there are, and a bias that makes its logit at the
-    centre the mean of the others there. Among trained classes it is then neither louder nor fainter than they are.
+    The weights of a new class point from the centre c of all nodes of session 0 to the mean p_k of its supports:
+    w_k = ℓ (p_k − c)/‖p_k − c‖, where ℓ is the mean length of the existing weights. Its bias is chosen so that its
+    logit at the centre is the mean logit of the existing classes. New logits thus have the same scale as trained ones.
 
-    embeddings: (s, h) of the supports, labels: (s,) their columns, centre: (h,).
+    Args:
+        head: The existing head.
+        embeddings: (s, h) embeddings of the supports.
+        labels: (s,) class columns of the supports.
+        count: Number of classes of the new head.
+        centre: (h,) mean embedding of session 0.
     """
     old = head.weight.shape[1]
     if count == old:
@@ -34,14 +39,14 @@ def grown(head: Linear, embeddings: torch.Tensor, labels: torch.Tensor, count: i
 
 
 def head_of(weight: torch.Tensor, bias: torch.Tensor) -> Linear:
-    """A head with these weights (h, classes) and biases (classes,)."""
+    """Make a head from (h, classes) weights and (classes,) biases."""
     head = Linear(weight.shape[0], weight.shape[1], torch.Generator()).to(weight.device)
     head.weight, head.bias = nn.Parameter(weight.detach().clone()), nn.Parameter(bias.detach().clone())
     return head
 
 
 class CosineHead(nn.Module):
-    """temperature · cos(z, w_k): weights (h, classes) drawn from a generator, no bias."""
+    """A cosine classifier, logits temperature · cos(z, w_k), with random (h, classes) initial weights and no bias."""
 
     def __init__(self, size: int, classes: int, temperature: float, generator: torch.Generator) -> None:
         super().__init__()
@@ -53,28 +58,33 @@ class CosineHead(nn.Module):
 
 
 def unit(vectors: torch.Tensor) -> torch.Tensor:
-    """Each row divided by its length; a zero row stays zero."""
+    """Scale rows to unit length; a zero row stays zero."""
     return nn.functional.normalize(vectors, dim=-1)
 
 
 @dataclass(frozen=True)
 class AdjustmentSettings(CheckedSettings):
-    """Logits that are adjusted by the numbers of labels."""
+    """Settings of the logit adjustment by label counts."""
 
     adjustments: tuple[float, ...] = (0.0,)
-    """Candidates for τ of the logit adjustment τ log(n_c/Σn); validation sessions choose."""
+    """Candidates for the factor τ of the logit adjustment τ log(n_c/Σn); validation sessions choose one."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if not self.adjustments:
-            raise InputError("adjustments is empty: give at least one value, 0 to adjust nothing.")
+            raise InputError("adjustments is empty: give at least one value; 0 means no adjustment.")
 
 
 class LogitAdjustment(Part):
-    """How many labels of each class were learned, and the τ that validation sessions chose.
+    """The logit adjustment τ log(n_c/Σn) of a learner.
 
-    settings: those of a method; without :class:`AdjustmentSettings` logits stay as they are.
-    candidates: values of τ to choose from; the first wins a draw. With one of them there is no choice.
+    Args:
+        settings: Settings of the method. If they do not include :class:`AdjustmentSettings`, logits are not adjusted.
+
+    Attributes:
+        candidates: Values of τ to choose from; the first one wins a tie.
+        strength: The chosen τ.
+        counts: (C,) number of labels of each class that were learned.
     """
 
     name = "logit_adjustment"
@@ -86,13 +96,13 @@ class LogitAdjustment(Part):
         self.counts = np.zeros(0, dtype=np.int64)
 
     def add(self, labels: np.ndarray, class_count: int) -> None:
-        """More labels were learned."""
+        """Count labels that were learned."""
         counts = np.bincount(labels, minlength=class_count)
         counts[: self.counts.size] += self.counts
         self.counts = counts
 
     def apply(self, logits: torch.Tensor, strength: float | None = None) -> torch.Tensor:
-        """(n, C) adjusted by the τ that was chosen, or by another."""
+        """Adjust (n, C) logits by the chosen τ, or by ``strength`` if it is given."""
         tau = self.strength if strength is None else strength
         if tau == 0:
             return logits

@@ -1,6 +1,7 @@
-"""Attributes as tensors and plain values, and back: the state of a learner and of its parts.
+"""Conversion of attributes to tensors and JSON values and back, for the state of a learner and of its parts.
 
-By default a learner's state is all its attributes whose names end in ``_``. A part names its own (``Part.saved``).
+By default, the state of a learner is all attributes whose names end in ``_``. The state of a part is the attributes
+named in ``Part.saved``.
 """
 
 import json
@@ -12,13 +13,13 @@ from scipy import sparse
 
 from graphfcl.errors import InputError
 
-TAKEN = ("classes_",)  # every state has it in a place of its own
+TAKEN = ("classes_",)  # stored separately in every state
 
 
 def pack(value: Any, name: str, tensors: dict[str, torch.Tensor], where: str = "") -> dict[str, Any]:
-    """A value as JSON. Its tensors and arrays are copied into ``tensors``, under names that begin with ``name``.
+    """Convert a value to JSON, and copy its tensors and arrays into ``tensors`` under names that begin with ``name``.
 
-    where: what messages call the value.
+    ``where`` names the value in error messages.
     """
     value = value.item() if isinstance(value, np.generic) else value
     if isinstance(value, torch.Tensor):
@@ -31,7 +32,7 @@ def pack(value: Any, name: str, tensors: dict[str, torch.Tensor], where: str = "
         parts = pack((value.data, value.indices, value.indptr), name, tensors, where)
         return {"kind": "matrix", "shape": list(value.shape), "parts": parts}
     if isinstance(value, np.random.Generator):
-        # A text: its numbers are too long for JSON readers of other languages.
+        # Stored as a string, because JSON readers of other languages cannot represent its large integers.
         return {"kind": "generator", "state": json.dumps(value.bit_generator.state)}
     where = where or name
     if isinstance(value, tuple) or (isinstance(value, list) and not _is_plain(value)):
@@ -44,7 +45,7 @@ def pack(value: Any, name: str, tensors: dict[str, torch.Tensor], where: str = "
 
 
 def unpack(packed: dict[str, Any], name: str, tensors: dict[str, torch.Tensor], device: torch.device) -> Any:
-    """The reverse of :func:`pack`; tensors go to the device."""
+    """Restore a value from the result of :func:`pack`, with tensors on the device."""
     kind = packed["kind"]
     if kind == "tensor":
         return tensors[name].clone().to(device)
@@ -66,7 +67,7 @@ def unpack(packed: dict[str, Any], name: str, tensors: dict[str, torch.Tensor], 
 
 
 def write_learned(owner: Any) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
-    """Tensors by attribute, and for each attribute what it is; copies throughout."""
+    """Pack all learned attributes of an object; return copies of their tensors, and their JSON values."""
     tensors: dict[str, torch.Tensor] = {}
     names = [name for name in vars(owner) if _is_learned(name)]
     return tensors, {
@@ -75,12 +76,12 @@ def write_learned(owner: Any) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
 
 
 def read_learned(owner: Any, tensors: dict[str, torch.Tensor], learned: dict[str, Any]) -> None:
-    """The reverse; a tensor goes to the learner's device, and what the state does not have is forgotten."""
+    """Restore learned attributes, with tensors on the learner's device. Attributes not in the state are deleted."""
     for name in [name for name in vars(owner) if _is_learned(name) and name not in learned]:
         delattr(owner, name)
     for name, packed in learned.items():
         if not _is_learned(name):
-            raise ValueError(f"{name!r} is no attribute that is learned")
+            raise ValueError(f"{name!r} is not a learned attribute")
         setattr(owner, name, unpack(packed, name, tensors, owner.device))
 
 
@@ -89,23 +90,23 @@ def _is_learned(name: str) -> bool:
 
 
 def _plain(value: Any, where: str) -> Any:
-    """A copy of what JSON holds and gives back as it was."""
+    """Copy a JSON value, or raise an :class:`InputError` if JSON cannot represent it."""
     if not _is_plain(value):
         keep = (
             "its state_dict()"
             if hasattr(value, "state_dict")
-            else "tensors, arrays, numbers, texts, and lists, tuples and dictionaries of these, with texts or whole "
-            "numbers as keys,"
+            else "tensors, arrays, numbers, strings, and lists, tuples and dictionaries of these, with strings or "
+            "integers as keys,"
         )
         raise InputError(
-            f"{where} is a {type(value).__name__}, which a state cannot hold: keep {keep} in an attribute that ends "
+            f"{where} is a {type(value).__name__}, which a state cannot contain: keep {keep} in an attribute that ends "
             "in _, or define state() and load_state()."
         )
     return json.loads(json.dumps(value))
 
 
 def _is_plain(value: Any) -> bool:
-    """Whether JSON holds a value and gives it back as it was."""
+    """Whether a value is unchanged after conversion to JSON and back."""
     try:
         text = json.dumps(value)
         copy = json.loads(text)
@@ -115,6 +116,6 @@ def _is_plain(value: Any) -> bool:
 
 
 def _has_tuple(value: Any) -> bool:
-    """JSON would make lists of tuples."""
+    """Whether a value contains a tuple, which JSON would turn into a list."""
     inner = value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else ()
     return isinstance(value, tuple) or any(_has_tuple(each) for each in inner)

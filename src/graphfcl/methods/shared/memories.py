@@ -1,4 +1,4 @@
-"""What learners keep of labelled nodes between sessions: prototypes, nodes to replay, a random sample."""
+"""Memories of labelled nodes between sessions: prototypes, replay nodes, and a random sample."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -20,7 +20,7 @@ from graphfcl.stream.sessions import BaseSession, PooledSession, Session
 
 
 def pool_among_supports(session: Session) -> Session:
-    """The session with the nodes of its pool moved to the supports, where it has one."""
+    """Move the nodes of a session's pool, if it has one, to its supports."""
     if not isinstance(session, PooledSession):
         return session
     nodes, columns = join_labelled((session.supports, session.support_labels), (session.pool, session.pool_labels))
@@ -29,11 +29,16 @@ def pool_among_supports(session: Session) -> Session:
 
 
 class PrototypeMemory(ClassMemory):
-    """Labelled nodes, which every graph encodes again; or, once :meth:`keep` was called, the prototypes themselves.
+    """A memory of labelled nodes, or of prototypes once :meth:`keep` was called.
 
-    train: (nodes, columns) of the classes of session 0. supports: the same of all others. Both are in the order of node
-        numbers, so that sums are rounded in the same way in whichever order labels came.
-    kept: (classes, h) prototypes, each a mean over ``counts`` nodes that are not kept.
+    Labelled nodes are encoded again on every graph, while stored prototypes stay as they are.
+
+    Attributes:
+        train: (nodes, columns) of the classes of session 0, ordered by node number so that rounding does not depend on
+            the order in which labels arrive.
+        supports: (nodes, columns) of all later classes, in the same order.
+        kept: (classes, h) stored prototypes, each a mean over ``counts`` nodes, or None.
+        counts: (classes,) number of nodes behind each stored prototype.
     """
 
     saved = ("train", "supports", "kept", "counts")
@@ -50,12 +55,12 @@ class PrototypeMemory(ClassMemory):
     def finish(
         self, network: PrototypeNetwork, embedding: Callable[[], NodeEmbeddings], track: str, class_count: int
     ) -> None:
-        """Session 0 is learned: under ``isolated`` nothing old could be encoded again, so the prototypes are kept."""
+        """Complete session 0: under the track ``isolated``, store prototypes, since old nodes disappear."""
         if track == "isolated":
             self.keep(self.prototypes(network, embedding(), class_count))
 
     def keep(self, prototypes: torch.Tensor) -> None:
-        """From now on the prototypes stay as they are, and no node is known any more."""
+        """Store prototypes and forget all nodes."""
         self.counts = np.bincount(self.train[1], minlength=len(prototypes))
         self.kept, self.train, self.supports = prototypes, no_labels(), no_labels()
 
@@ -67,9 +72,9 @@ class PrototypeMemory(ClassMemory):
         many: int,
         class_count: int,
     ) -> None:
-        """Add the supports of a session, in whichever form classes are known by.
+        """Add the supports of a session as nodes or to the stored prototypes.
 
-        many: classes of session 0. class_count: all classes, the session's included.
+        ``many`` is the number of classes of session 0, and ``class_count`` the number of classes including new ones.
         """
         here = (session.supports, session.support_labels)
         if self.kept is None:
@@ -79,13 +84,13 @@ class PrototypeMemory(ClassMemory):
             self.add_prototypes(fresh, session.support_labels)
 
     def _add_nodes(self, labelled: Labelled, many: int) -> None:
-        """More labels for one of the ``many`` classes of session 0 join its train nodes, all others are supports."""
+        """Add labels of the ``many`` classes of session 0 to the train nodes, and all other labels to the supports."""
         of_train = labelled[1] < many
         self.train = _by_number(join_labelled(self.train, select_labelled(labelled, of_train)))
         self.supports = _by_number(join_labelled(self.supports, select_labelled(labelled, ~of_train)))
 
     def add_prototypes(self, fresh: torch.Tensor, columns: np.ndarray) -> None:
-        """fresh: (classes, h) prototypes of supports with these columns; a known class's mean moves on."""
+        """Add (classes, h) prototypes of new supports with these columns. The means of known classes are updated."""
         assert self.kept is not None
         class_count = len(fresh)
         added = np.bincount(columns, minlength=class_count)
@@ -95,13 +100,13 @@ class PrototypeMemory(ClassMemory):
         self.kept, self.counts = (1 - share) * old + share * fresh, before + added
 
     def prototypes(self, network: PrototypeNetwork, embedding: NodeEmbeddings, class_count: int) -> torch.Tensor:
-        """(classes, h) of all classes."""
+        """Return the (classes, h) prototypes of all classes."""
         if self.kept is not None:
             return self.kept
         return network.prototypes(embedding, self.train, self.supports, class_count)
 
     def scores(self, network: PrototypeNetwork, embedding: NodeEmbeddings, class_count: int) -> torch.Tensor:
-        """(n, classes) of every node."""
+        """Compute the (n, classes) scores of all nodes."""
         return network.scores(embedding.values, self.prototypes(network, embedding, class_count))
 
     @property
@@ -130,7 +135,7 @@ def _by_number(labelled: Labelled) -> Labelled:
 
 
 class NodeMemory(ClassMemory):
-    """Some labelled nodes. nodes, labels: numbers and columns. rows: the attributes that have a row for each node."""
+    """A memory of node numbers and class columns. ``rows`` names the attributes with one row per node."""
 
     rows: tuple[str, ...] = ("nodes", "labels")
 
@@ -145,7 +150,7 @@ class NodeMemory(ClassMemory):
         self._keep(np.flatnonzero(~np.isin(self.nodes, nodes)))
 
     def _append(self, *values: Any) -> None:
-        """More rows of each of the attributes; None for one that is not kept."""
+        """Append rows to each attribute; None for an attribute that is not kept."""
         for name, value in zip(self.rows, values, strict=True):
             setattr(self, name, _stacked(getattr(self, name), value))
 
@@ -156,7 +161,7 @@ class NodeMemory(ClassMemory):
 
 
 def _stacked(first: Any, second: Any) -> Any:
-    """The rows of both, arrays or tensors; those of the second alone if either is None."""
+    """Stack two arrays or tensors; return the second one if either is None."""
     if first is None or second is None:
         return second
     if isinstance(second, torch.Tensor):
@@ -167,10 +172,10 @@ def _stacked(first: Any, second: Any) -> Any:
 
 
 class ReplayMemory(NodeMemory):
-    """Nodes to train on again, in the order in which they came; the first of a class are its most important ones.
+    """Nodes for replay, in order of arrival. The first nodes of a class are its most important ones.
 
-    features: their rows, where the graph of a later session will not have them (the track ``isolated``); there they
-        are encoded without edges.
+    ``features`` holds the nodes' feature rows under the track ``isolated``, where later graphs do not contain the
+    nodes. They are then encoded without edges.
     """
 
     saved = rows = ("nodes", "labels", "features")
@@ -180,20 +185,20 @@ class ReplayMemory(NodeMemory):
         self.features: Features | None = None
 
     def add(self, nodes: np.ndarray, labels: np.ndarray, visible: VisibleGraph, *, keep_features: bool) -> None:
-        """More nodes, which must be visible now; those that are kept already are not taken twice."""
+        """Add visible nodes that are not in the memory yet."""
         new = ~np.isin(nodes, self.nodes)
         features = visible.features[visible.rows(nodes[new])] if keep_features else None
         self._append(nodes[new], labels[new], features)
 
     def keep_first(self, count: int) -> None:
-        """Keep at most ``count`` nodes of each class, those that came first."""
+        """Keep the first ``count`` nodes of each class."""
         order = np.argsort(self.labels, kind="stable")
         rank = np.empty(order.size, dtype=np.int64)
         rank[order] = rank_in_run(self.labels[order])
         self._keep(np.flatnonzero(rank < count))
 
-    def beside(self, inputs: GraphInputs) -> GraphInputs:
-        """A graph in which the kept nodes exist: those that are not visible any more have no edges."""
+    def graph_with_nodes(self, inputs: GraphInputs) -> GraphInputs:
+        """Return a graph that contains the kept nodes; nodes that are no longer visible have no edges."""
         if self.features is None:
             return inputs
         absent = np.flatnonzero(~inputs.visible.contains(self.nodes))
@@ -210,16 +215,19 @@ class ReplayMemory(NodeMemory):
 
 
 class SampledMemory(NodeMemory):
-    """At most ``budget`` nodes of each class, sampled without replacement.
+    """At most ``budget`` nodes of each class, sampled without replacement with probabilities proportional to weights.
 
-    A node with weight w gets the arrival time −log(u)/w, u uniform and a function of the seed and the node's number.
-    The ``budget`` nodes of a class that arrive first are kept. The first of them is node v with probability w_v/Σw, the
-    second is drawn from the others in the same way. So nodes that come later join the same sample, and a node that is
-    taken back leaves the sample that there would have been without it.
+    A node with weight w gets the arrival time −log(u)/w, where u is a uniform number derived from the seed and the
+    node number. The ``budget`` nodes of a class with the smallest arrival times are kept. This equals drawing the first
+    node v with probability w_v/Σw, the second one from the remaining nodes in the same way, and so on. The sample does
+    not depend on the order in which nodes arrive, and removing a node gives the sample without it.
 
-    nodes, labels: numbers and columns, in the order of numbers. arrivals: their times. vectors: (m, width) where a
-    later graph will not have the nodes (the track ``isolated``); elsewhere they are made again on the graph of each
-    session.
+    Attributes:
+        nodes: Node numbers in ascending order.
+        labels: Their class columns.
+        arrivals: Their arrival times.
+        vectors: (m, width) vectors under the track ``isolated``, where later graphs do not contain the nodes; otherwise
+            None, and vectors are computed on the graph of each session.
     """
 
     saved: tuple[str, ...] = ("nodes", "labels", "arrivals", "vectors")
@@ -232,9 +240,9 @@ class SampledMemory(NodeMemory):
         self.vectors: torch.Tensor | None = None
 
     def add(self, labelled: Labelled, weights: np.ndarray, vectors: torch.Tensor | None = None) -> None:
-        """More labelled nodes; those that are kept already are not taken twice.
+        """Add labelled nodes that are not in the memory yet.
 
-        weights: (s,) above 0. vectors: (s, width), to be kept with the nodes.
+        ``weights`` are (s,) positive sampling weights, and ``vectors`` are (s, width) vectors to store with the nodes.
         """
         new = np.flatnonzero(~np.isin(labelled[0], self.nodes))
         nodes, labels = select_labelled(labelled, new)
@@ -246,7 +254,7 @@ class SampledMemory(NodeMemory):
         super()._keep(places[np.argsort(self.nodes[places])])
 
     def points(self, embed: Callable[[np.ndarray], torch.Tensor]) -> torch.Tensor:
-        """(m, width): the vectors that are kept, or what ``embed`` makes of the nodes."""
+        """Return the (m, width) stored vectors, or compute them from the nodes with ``embed``."""
         return embed(self.nodes) if self.vectors is None else self.vectors
 
     def stored(self) -> dict[str, int]:
@@ -255,7 +263,7 @@ class SampledMemory(NodeMemory):
 
 
 def arrival_times(nodes: np.ndarray, weights: np.ndarray, seed: int) -> np.ndarray:
-    """(s,) −log(u)/w with u from a hash of seed and node number (SplitMix64): the same whenever it is asked for."""
+    """Compute (s,) arrival times −log(u)/w, with u from a hash of seed and node number (SplitMix64)."""
     bits = nodes.astype(np.uint64) + np.random.default_rng([seed, 6]).integers(2**63, dtype=np.uint64)
     bits = bits * np.uint64(0x9E3779B97F4A7C15)
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):

@@ -1,4 +1,4 @@
-"""What a learner has: parts that own their state. A learner's state is the sum of its parts' states."""
+"""Parts of a learner. Each part owns its state, and the state of a learner is the union of the parts' states."""
 
 from typing import Any, Self
 
@@ -11,11 +11,12 @@ from graphfcl.stream.sessions import BaseSession
 
 
 class Part:
-    """A part of a learner whose state belongs to the learner's.
+    """A part of a learner, with a state that is saved as part of the learner's state.
 
-    saved: the attributes that are its state: tensors, arrays, plain values, and tuples and dictionaries of these; or
-        objects that have such a ``saved_state``, as optimisers do.
-    name: with what their names begin in the learner's state.
+    Attributes:
+        name: Prefix of the part's names in the learner's state.
+        saved: Names of the attributes that form the state. Their values are tensors, arrays, plain values, tuples or
+            dictionaries of these, or objects with such a ``saved_state``, for example optimisers.
     """
 
     name: str = ""
@@ -23,7 +24,7 @@ class Part:
 
     @property
     def _owner(self) -> Any:
-        """Whose attributes they are."""
+        """The object that has the saved attributes."""
         return self
 
     def _pack(self, tensors: Tensors) -> dict[str, Any]:
@@ -31,17 +32,17 @@ class Part:
         return {name: pack(getattr(value, "saved_state", value), name, tensors) for name, value in attributes.items()}
 
     def tensors(self) -> Tensors:
-        """Its state, as far as it is tensors."""
+        """Return the tensors of the state."""
         tensors: Tensors = {}
         self._pack(tensors)
         return tensors
 
     def values(self) -> dict[str, Any]:
-        """Its state, as far as it is plain values."""
+        """Return the plain values of the state."""
         return self._pack({})
 
     def load(self, values: dict[str, Any], tensors: Tensors, device: torch.device) -> None:
-        """Become the part that both were taken from; they are those of the whole learner."""
+        """Restore the state from the values and tensors of the whole learner."""
         for each in self.saved:
             name = f"{self.name}.{each}"
             before, loaded = getattr(self._owner, each), unpack(values[name], name, tensors, device)
@@ -53,21 +54,21 @@ class Part:
                 raise ValueError(f"{name} is a {type(loaded).__name__}")
             setattr(self._owner, each, loaded)
 
-    def become(self, other: Self, device: torch.device) -> None:
-        """Be the same part of a copy of the learner. A part with large tensors shares those that it never writes to."""
+    def copy_from(self, other: Self, device: torch.device) -> None:
+        """Copy the state of another part. A part with large tensors shares the tensors that it never writes to."""
         self.load(other.values(), other.tensors(), device)
 
     def stored(self) -> dict[str, int]:
-        """Bytes kept between sessions, by kind; weights of the network are not the part's."""
+        """Count the bytes kept between sessions by kind, without the weights of the network."""
         return {}
 
     def chosen(self) -> dict[str, Any]:
-        """What it settled on, as plain values."""
+        """Return what validation chose, as plain values."""
         return {}
 
 
 class OwnAttributes(Part):
-    """Attributes of the learner itself as a part. stored_as: the kind that the bytes of their tensors count as."""
+    """Attributes of the learner itself as a part. ``stored_as`` is the kind of storage that their bytes count as."""
 
     def __init__(self, owner: Any, *saved: str, name: str = "own", stored_as: str = "") -> None:
         self._learner, self.saved, self.name, self._kind = owner, saved, name, stored_as
@@ -81,21 +82,21 @@ class OwnAttributes(Part):
 
 
 class ClassMemory(Part):
-    """What is kept of labelled nodes between sessions. This one keeps nothing."""
+    """A memory of labelled nodes between sessions. This base class keeps nothing."""
 
     name = "memory"
 
     @property
     def forgets_exactly(self) -> bool:
-        """Whether a restated memory holds no trace of labels that were taken away."""
+        """Whether a memory rebuilt by :meth:`restate` contains no trace of removed labels."""
         return False
 
     def begin(self, base: BaseSession) -> None:
-        """Note what is kept of session 0, before any training."""
+        """Store what is kept of session 0, before any training."""
 
     def restate(self, train: Labelled, supports: Labelled, many: int) -> bool:  # noqa: ARG002
-        """Hold exactly these labelled nodes; False if the memory cannot. many: classes of session 0."""
+        """Rebuild the memory from these labelled nodes, and return whether the memory supports this."""
         return False
 
     def drop(self, nodes: np.ndarray) -> None:
-        """These nodes leave the graph for good: keep none of them."""
+        """Forget nodes that leave the graph for good."""

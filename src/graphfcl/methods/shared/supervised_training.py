@@ -1,8 +1,8 @@
-"""Ordinary supervised node classification: full-batch steps on an encoder and a head, stopped by validation nodes.
+"""Supervised node classification: full-batch training of an encoder and a head, stopped by validation nodes.
 
-Pre-training on the base classes (Section 4.1 of the paper) is one use, shared by all methods; session 0 of methods with
-a head over all classes is another. An epoch is ten full-batch steps: with one step per epoch, patience 10 stops on a
-plateau of ten steps, which on `cora-topics` is at step 15 with 15 % accuracy instead of 80 %.
+All methods use it for pre-training on the base classes (Section 4.1 of the HAG-Meta paper). Methods with a head over
+all classes also use it for session 0. An epoch is ten full-batch steps. With one step per epoch, patience 10 would stop
+on a plateau of ten steps, which on `cora-topics` is at step 15 with 15 % accuracy instead of 80 %.
 """
 
 import hashlib
@@ -33,32 +33,32 @@ from graphfcl.nn import Encoder, GraphInputs, Linear, tensor_of
 from graphfcl.stream.sessions import BaseSession
 
 HeadLoss = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
-ENCODER_SETTINGS = ("encoder", "hidden", "size", "last_relu", "dropout", "pretraining")  # that an encoder depends on
+ENCODER_SETTINGS = ("encoder", "hidden", "size", "last_relu", "dropout", "pretraining")  # of a pre-trained encoder
 
 
 @dataclass(frozen=True)
 class SupervisedSettings(CheckedSettings):
-    """Supervised training that validation nodes stop."""
+    """Settings of supervised training with early stopping."""
 
     prefix = "pretraining."
 
     epochs: Count = 100
-    """Epochs at most."""
+    """Maximum number of epochs."""
     steps_per_epoch: Count = 10
-    """Full-batch steps between two validations."""
+    """Number of full-batch steps between two validations."""
     patience: Count = 10
-    """Epochs in a row without a better validation accuracy that end the training."""
+    """Number of epochs in a row without a better validation accuracy after which training stops."""
     learning_rate: Positive = 0.005
-    """Adam's rate."""
+    """Learning rate of Adam."""
     weight_decay: Weight = 0.0005
-    """Adam's weight decay."""
+    """Weight decay of Adam."""
 
 
 class TrainingLoop(Part):
-    """Optimiser steps on an encoder and a head; goes on from wherever its state stands.
+    """Optimiser steps on an encoder and a head, resumable from a saved state.
 
-    stage: what messages call it. name: of its values in a state, which does not have the weights of the encoder: they
-    are the learner's.
+    ``stage`` names the loop in progress reports and errors, and ``name`` is the prefix of its values in a state. The
+    state does not include the weights of the encoder, which belong to the learner.
     """
 
     saved: tuple[str, ...] = ("epoch", "seconds", "head_weights", "optimiser")
@@ -73,7 +73,7 @@ class TrainingLoop(Part):
 
     @cached_property
     def optimiser(self) -> Adam:
-        """Made for the first step: a learner that is only loaded need not wait for the import behind it."""
+        """Adam, created at the first step so that learners that are only loaded do not import it."""
         return make_adam(self.network.parameters(), self.settings.learning_rate, self.settings.weight_decay)
 
     @property
@@ -86,9 +86,9 @@ class TrainingLoop(Part):
 
 
 class SupervisedTraining(TrainingLoop):
-    """Steps on labelled nodes until validation nodes see no gain.
+    """Training on labelled nodes with early stopping by the accuracy on validation nodes.
 
-    loss: of (n, classes) logits and (n,) labels. balanced: validation accuracy is the mean recall over classes.
+    ``loss`` takes (n, classes) logits and (n,) labels. If ``balanced``, accuracy is the mean recall over classes.
     """
 
     saved = (*TrainingLoop.saved, "stopping")
@@ -110,16 +110,16 @@ class SupervisedTraining(TrainingLoop):
     def run(
         self, train: Labelled, validation: Labelled, inputs: GraphInputs, learner: Any, progress: Progress = SILENT
     ) -> None:
-        """Train until the accuracy on ``validation`` has not improved for ``patience`` epochs; the best weights stay.
+        """Train until the accuracy on ``validation`` has not improved for ``patience`` epochs; keep the best weights.
 
-        learner: holds this loop, and the generator that dropout is drawn from. Checkpoints are taken of it.
+        ``learner`` owns this loop and the random generator of dropout, and is the object of checkpoints.
         """
         self.run_on(*self._repeated(train, inputs), *self._repeated(validation, inputs), learner, progress)
 
     def run_on(
         self, needed: Any, train: "Places", shown: Any, validation: "Places", learner: Any, progress: Progress
     ) -> None:
-        """The same on what the encoder needs: ``needed`` of train nodes, ``shown`` of validation nodes."""
+        """Train on encoder inputs: ``needed`` for train nodes, and ``shown`` for validation nodes."""
         total = self.settings.epochs
         stop = self.stopping.exhausted or self.epoch >= total
         while not stop:
@@ -133,23 +133,23 @@ class SupervisedTraining(TrainingLoop):
         self.network.load_state_dict(self.stopping.weights)
 
     def run_base(self, base: BaseSession, inputs: GraphInputs, learner: Any, progress: Progress) -> float:
-        """Train on the base classes alone; the seconds it took."""
+        """Train on the base classes alone, and return the seconds it took."""
         self.run(*base_part(base), inputs, learner, progress)
         return self.seconds
 
     def run_epochs(self, train: Labelled, epochs: int, inputs: GraphInputs, generator: torch.Generator) -> None:
-        """So many epochs, without validation."""
+        """Train for a number of epochs without validation."""
         needed, places = self._repeated(train, inputs)
         for _ in range(epochs):
             check_finite(self._epoch(needed, places, generator), self.stage, self.epoch)
 
     def _repeated(self, labelled: Labelled, inputs: GraphInputs) -> tuple[Any, "Places"]:
-        """What the encoder needs for some labelled nodes in every step, and where they are."""
+        """Prepare the encoder inputs of some labelled nodes for all steps, and return the nodes' rows in them."""
         needed, rows = self.encoder.repeated_rows(inputs, inputs.visible.rows(labelled[0]))
         return needed, Places(rows, tensor_of(labelled[1], inputs.device))
 
     def _epoch(self, needed: Any, train: "Places", generator: torch.Generator) -> torch.Tensor:
-        """Some steps; the loss of the last."""
+        """Take the steps of an epoch, and return the loss of the last one."""
         for _ in range(self.settings.steps_per_epoch):
             loss = take_step(self.optimiser, lambda: self._loss(needed, train, generator))
         self.epoch += 1
@@ -165,7 +165,7 @@ class SupervisedTraining(TrainingLoop):
 
 
 class Places(NamedTuple):
-    """Labelled nodes on the device: their rows among what an encoder answers, an index, and (n,) their columns."""
+    """Labelled nodes on the device: an index of their rows in the encoder's output, and their (n,) class columns."""
 
     rows: Any
     labels: torch.Tensor
@@ -177,7 +177,7 @@ class Places(NamedTuple):
 
 
 def accuracy_of(right: torch.Tensor, labels: torch.Tensor, *, balanced: bool) -> float:
-    """The share of (n,) nodes that are right; balanced: the mean of the shares of the classes."""
+    """Compute the fraction of correct nodes, or the mean over classes of this fraction if ``balanced``."""
     if not balanced:
         return float(right.to(torch.float64).mean())
     counts = torch.bincount(labels)
@@ -186,29 +186,29 @@ def accuracy_of(right: torch.Tensor, labels: torch.Tensor, *, balanced: bool) ->
 
 
 def class_balanced(loss: HeadLoss) -> HeadLoss:
-    """The loss, every class counting the same; ``loss`` must answer one value for each node."""
+    """Turn a loss per node into a mean loss with equal class weights."""
     return lambda logits, labels: balanced_mean(loss(logits, labels), labels)
 
 
 def balanced_mean(losses: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-    """The mean over classes of the mean loss of their nodes."""
+    """Average the loss of nodes within each class, and then over classes."""
     counts = torch.bincount(labels)
     return (losses / counts[labels]).sum() / (counts > 0).sum()
 
 
 def base_part(base: BaseSession) -> tuple[Labelled, Labelled]:
-    """Train and validation nodes of the base classes alone."""
+    """Return the train and validation nodes of the base classes."""
     both, count = session_zero(base), len(base.base_classes)
     return select_labelled(both[0], both[0][1] < count), select_labelled(both[1], both[1][1] < count)
 
 
 def session_zero(base: BaseSession) -> tuple[Labelled, Labelled]:
-    """Train and validation nodes of all classes of session 0."""
+    """Return the train and validation nodes of all classes of session 0."""
     return (base.train, base.train_labels), (base.validation, base.validation_labels)
 
 
 def cross_entropies(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-    """(n,) −log softmax(logits)[label]."""
+    """Compute the (n,) losses −log softmax(logits)[label]."""
     return nn.functional.cross_entropy(logits, labels, reduction="none")
 
 
@@ -220,26 +220,26 @@ class HeadNetwork(nn.Module):
         self.encoder, self.head = encoder, head
 
     def forward(self, needed: Any, generator: torch.Generator | None = None) -> torch.Tensor:
-        """(r, classes) logits."""
+        """Compute (r, classes) logits."""
         return self.head(self.encoder(needed, generator))
 
     def embed(self, inputs: GraphInputs, rows: np.ndarray | None = None) -> torch.Tensor:
-        """(r, h) embeddings of some rows or of all."""
+        """Compute the (r, h) embeddings of some rows or of all."""
         return self.encoder(self.encoder.rows(inputs, rows))
 
 
 def head_training(
     encoder: Encoder, head: Linear, settings: SupervisedSettings, *, stage: str, node_losses: HeadLoss = cross_entropies
 ) -> SupervisedTraining:
-    """Encoder and head on train nodes, every class counting the same, stopped by the validation nodes.
+    """Set up training of encoder and head with equal class weights, stopped by the validation nodes.
 
-    node_losses: the loss of each node.
+    ``node_losses`` computes the loss of each node.
     """
     return SupervisedTraining(encoder, head, settings, stage=stage, loss=class_balanced(node_losses), balanced=True)
 
 
 class OwnEncoder(EncoderStore):
-    """A store that has one encoder, whatever is requested."""
+    """An encoder store that returns the same encoder for every request."""
 
     def __init__(self, weights: Tensors, generator: torch.Generator) -> None:
         self.record = encoder_record(weights, generator, 0.0)
@@ -249,7 +249,7 @@ class OwnEncoder(EncoderStore):
 
 
 def encoder_record(weights: Tensors, generator: torch.Generator, seconds: float) -> Tensors:
-    """What an encoder store keeps: the weights, where the generator stands after training, and the seconds it took."""
+    """Make the record of an encoder store: weights, the generator's state after training, and seconds of training."""
     return {
         **with_prefix("encoder", weights),
         "generator": generator.get_state(),
@@ -258,7 +258,7 @@ def encoder_record(weights: Tensors, generator: torch.Generator, seconds: float)
 
 
 def encoder_key(base: BaseSession, learner: Any) -> dict[str, Any]:
-    """What a pre-trained encoder depends on besides the graph."""
+    """Return everything that a pre-trained encoder depends on besides the graph."""
     nodes = hashlib.sha256(b"".join(array.tobytes() for labelled in base_part(base) for array in labelled))
     settings = learner.settings_as_json()
     own = {"seed": learner.seed, "device": learner.device.type, "nodes": nodes.hexdigest()}
@@ -266,7 +266,7 @@ def encoder_key(base: BaseSession, learner: Any) -> dict[str, Any]:
 
 
 def pretrain(learner: Any, base: BaseSession, inputs: GraphInputs, progress: Progress, encoders: EncoderStore) -> None:
-    """Give the encoder of a learner its weights: those of the store, or trained here."""
+    """Load the encoder's weights from the store, or train the encoder if the store does not have it."""
     encoder, learner.pretraining_reused_ = learner.pretraining.encoder, True
 
     def compute() -> Tensors:

@@ -1,4 +1,4 @@
-"""What a node's features and the nodes around it add to a score that is linear in them: parts of an explanation."""
+"""Contributions of a node's features and of surrounding nodes to a linear score, for explanations."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,9 +14,12 @@ Numbered = tuple[tuple[int, float], ...]
 
 @dataclass(frozen=True, eq=False)
 class Surroundings:
-    """A node among those that its vector is made of.
+    """A node with its neighbourhood.
 
-    graph: one with the features X that holds at least the neighbourhood of the node. row: that of the node in it.
+    Args:
+        tables: The tables of the whole graph.
+        graph: A graph with features X that contains at least the neighbourhood of the node.
+        row: Row of the node in ``graph``.
     """
 
     tables: NodeTables
@@ -25,22 +28,22 @@ class Surroundings:
 
     @cached_property
     def near(self) -> sparse.csr_array:
-        """The row of Â: the node and its neighbours."""
+        """The node's row of Â, with entries for the node and its neighbours."""
         return self.graph.normalised[[self.row]]
 
     def numbers(self, rows: np.ndarray) -> np.ndarray:
-        """Node numbers of rows of ``graph``."""
+        """Translate rows of ``graph`` to node numbers."""
         return self.tables.numbers(self.graph, rows)
 
     def features(self, weights: np.ndarray, top: int) -> Numbered:
-        """The own features that add most to x·w, with their columns; none if columns were folded together."""
+        """List the node's features with the largest contributions to x·w, by column. Empty for hashed columns."""
         if not self.tables.has_feature_columns:
             return ()
         one = sparse.csr_array(self.graph.features[[self.row]])
         return strongest(one.indices, one.data * weights[one.indices], top)
 
     def around(self, weights: np.ndarray, hops: int, top: int) -> Numbered:
-        """The nodes that add most to (Â…ÂX)w, with their numbers."""
+        """List the surrounding nodes with the largest contributions to (Â…ÂX)w, by node number."""
         far = self.near
         for _ in range(hops - 1):
             far = far @ self.graph.normalised
@@ -49,6 +52,6 @@ class Surroundings:
 
 
 def strongest(numbers: np.ndarray, values: np.ndarray, top: int) -> Numbered:
-    """The pairs with the largest absolute values."""
+    """Select the ``top`` pairs with the largest absolute values."""
     order = np.argsort(-np.abs(values), kind="stable")[:top]
     return tuple((int(numbers[place]), float(values[place])) for place in order)

@@ -1,4 +1,4 @@
-"""What every training loop needs: optimisers, steps, early stopping, and a state from which it goes on."""
+"""Building blocks of training loops: optimisers, steps, early stopping, and recorded GPU steps."""
 
 import math
 from collections import Counter
@@ -15,18 +15,17 @@ from graphfcl.methods.learner import Tensors
 from graphfcl.methods.shared.episodes import DeviceEpisode
 from graphfcl.nn import GraphInputs
 
-BEFORE = 2  # steps of a shape that are taken before one is recorded
-MOST = 64  # shapes that are recorded
+WARM_UP = 2  # steps per shape that run normally before one is recorded
+MOST_RECORDED = 64  # maximum number of recorded shapes
 
 DeviceLoss = Callable[[GraphInputs, DeviceEpisode], torch.Tensor]
 
-# Every optimiser of torch imports ``torch._dynamo`` when it is made, which takes as long as the import of torch itself
-# and only ``torch.compile`` needs, which nothing here uses. Here the same methods stand without the wrappers that do
-# so: what they compute is torch's own code.
+# Every torch optimiser imports ``torch._dynamo`` when it is created, which takes as long as importing torch itself and
+# is only needed by ``torch.compile``. The classes below use torch's own methods without the wrappers that import it.
 
 
 class Adam(torch.optim.Adam):
-    """Adam as torch has it."""
+    """Adam of torch without the import of ``torch._dynamo``."""
 
     add_param_group = unwrap(torch.optim.Adam.add_param_group)
     zero_grad = unwrap(torch.optim.Adam.zero_grad)
@@ -36,7 +35,7 @@ class Adam(torch.optim.Adam):
 
     @property
     def saved_state(self) -> Tensors:
-        """Its moments, by the number of the parameter and their name."""
+        """The moments by number of the parameter and name."""
         states = self.state_dict()["state"].items()
         return {f"{number}.{name}": value for number, state in states for name, value in state.items()}
 
@@ -50,7 +49,7 @@ class Adam(torch.optim.Adam):
 
 
 class LBFGS(torch.optim.LBFGS):
-    """L-BFGS as torch has it."""
+    """L-BFGS of torch without the import of ``torch._dynamo``."""
 
     add_param_group = unwrap(torch.optim.LBFGS.add_param_group)
     zero_grad = unwrap(torch.optim.LBFGS.zero_grad)
@@ -58,14 +57,14 @@ class LBFGS(torch.optim.LBFGS):
 
 
 def make_adam(parameters: Iterable[nn.Parameter], rate: float, weight_decay: float) -> Adam:
-    """Adam with the paper's betas; fused, because launches are what a small step costs, and on a GPU to be recorded."""
+    """Make Adam with the paper's betas. It is fused, since kernel launches dominate small steps, and recordable."""
     trained = list(parameters)
     recorded = any(parameter.is_cuda for parameter in trained)
     return Adam(trained, lr=rate, betas=(0.9, 0.999), weight_decay=weight_decay, fused=True, capturable=recorded)
 
 
 def take_step(optimiser: torch.optim.Optimizer, compute_loss: Callable[[], torch.Tensor]) -> torch.Tensor:
-    """One step on a loss; the loss."""
+    """Take an optimiser step and return its loss."""
     optimiser.zero_grad(set_to_none=True)
     loss = compute_loss()
     loss.backward()
@@ -76,13 +75,13 @@ def take_step(optimiser: torch.optim.Optimizer, compute_loss: Callable[[], torch
 def take_steps(
     optimiser: torch.optim.Optimizer, steps: int, compute_loss: Callable[[], torch.Tensor], stage: str = "fine-tuning"
 ) -> None:
-    """Some steps, each on a loss that must be finite. stage: what a message calls them."""
+    """Take optimiser steps with finite losses. ``stage`` names the steps in error messages."""
     for number in range(steps):
         check_finite(take_step(optimiser, compute_loss), stage, number + 1)
 
 
 def check_finite(loss: torch.Tensor, stage: str, step: int) -> float:
-    """The loss as a number; an error if it is none."""
+    """Return the loss as a float; raise :class:`DivergenceError` if it is not finite."""
     value = float(loss.detach())
     if not math.isfinite(value):
         raise DivergenceError(
@@ -106,10 +105,10 @@ def without_prefix(prefix: str, tensors: Tensors) -> Tensors:
 
 
 class EarlyStopping:
-    """Keeps the best weights, and says when ``patience`` checks in a row brought nothing better.
+    """Early stopping: keeps the best weights, and stops after ``patience`` checks in a row without improvement.
 
-    A score counts as the mean of the last ``window`` ones: where single validations are noisy, the best of many is
-    luck.
+    The score of a check is the mean of the latest ``window`` scores. Averaging avoids selecting a lucky score if single
+    validations are noisy.
     """
 
     def __init__(self, patience: int, window: int = 1) -> None:
@@ -121,7 +120,7 @@ class EarlyStopping:
         self.weights: Tensors = {}
 
     def check(self, score: float, step: int, module: nn.Module) -> bool:
-        """Note a score; true when it is time to stop."""
+        """Record a score, and return whether to stop."""
         self.recent = [*self.recent, score][-self.window :]
         smooth = sum(self.recent) / len(self.recent)
         if smooth > self.score:
@@ -136,7 +135,7 @@ class EarlyStopping:
 
     @property
     def saved_state(self) -> dict[str, Any]:
-        """All that it has noted; nothing before the first score."""
+        """The recorded values; empty before the first score."""
         noted = ("recent", "score", "step", "stale", "weights")
         return {name: getattr(self, name) for name in noted} if self.recent else {}
 
@@ -147,7 +146,7 @@ class EarlyStopping:
 
 @dataclass(frozen=True, eq=False)
 class _Recorded:
-    """graph: the launches. numbers: where they read the episode. loss: where they leave its loss."""
+    """A recorded step: its launches, the tensor from which they read the episode, and the tensor of the loss."""
 
     graph: torch.cuda.CUDAGraph
     numbers: torch.Tensor
@@ -157,12 +156,14 @@ class _Recorded:
 class CapturedSteps:
     """Optimiser steps on a GPU that are recorded once and then replayed (CUDA graphs).
 
-    An episode takes about 220 launches for a millisecond of work: the host is what it waits for. Episodes of one shape
-    need the same launches in the same order, with other numbers in the same places. The first few of a shape are taken
-    launch by launch; then one is recorded, and every later one is a copy of its numbers and one launch. The arithmetic
-    is the same.
+    An episode takes about 220 kernel launches for a millisecond of work, so the host is the bottleneck. Episodes of one
+    shape need the same launches in the same order with other numbers. The first steps of a shape run normally, and then
+    one is recorded. Every later step copies its numbers and replays the recording. The arithmetic is the same.
 
-    loss: of a graph and an episode on its device. generator: what dropout is drawn from.
+    Args:
+        loss: Computes the loss of a graph and an episode on its device.
+        optimiser: The optimiser.
+        generator: Random generator of dropout.
     """
 
     def __init__(self, loss: DeviceLoss, optimiser: torch.optim.Adam, generator: torch.Generator) -> None:
@@ -171,12 +172,12 @@ class CapturedSteps:
         self._recorded: dict[tuple[int, ...], _Recorded] = {}
 
     def step(self, inputs: GraphInputs, episode: DeviceEpisode) -> torch.Tensor:
-        """One step; its loss, which the next step may overwrite."""
+        """Take a step and return its loss, which the next step may overwrite."""
         shape = episode.signature
         recorded = self._recorded.get(shape)
         if recorded is None:
             self._seen[shape] += 1
-            if self._seen[shape] <= BEFORE or len(self._recorded) >= MOST:
+            if self._seen[shape] <= WARM_UP or len(self._recorded) >= MOST_RECORDED:
                 return self._taken(inputs, episode)
             recorded = self._recorded[shape] = self._record(inputs, episode)
         recorded.numbers.copy_(episode.numbers)
@@ -193,5 +194,5 @@ class CapturedSteps:
         self.optimiser.zero_grad(set_to_none=True)
         with torch.cuda.graph(graph):
             loss = self._taken(inputs, episode.over(numbers))
-        self.optimiser.zero_grad(set_to_none=True)  # these gradients are the recording's
+        self.optimiser.zero_grad(set_to_none=True)  # these gradients belong to the recording
         return _Recorded(graph, numbers, loss)

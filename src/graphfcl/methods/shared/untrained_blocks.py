@@ -1,11 +1,11 @@
-"""The two blocks of a node's vector that no label ever touched: its own features, and those around it."""
+"""The two blocks of a node's vector that depend on no label: its own features, and its propagated features."""
 
 from typing import Any, Self
 
 import numpy as np
 import torch
 
-from graphfcl.methods.blocks import Held, NodeTables, RowBlock, Table
+from graphfcl.methods.blocks import MemoryNeed, NodeTables, RowBlock, Table
 from graphfcl.methods.learner import Tensors
 from graphfcl.methods.shared.parts import Part
 from graphfcl.methods.shared.untrained_features import around_rows, unit_rows
@@ -14,11 +14,15 @@ HOPS = 2
 
 
 class UntrainedBlocks(Part):
-    """[ n(XB) , n(ÂÂXB) ], n(·): minus the mean of session 0, then of unit length.
+    """The blocks [ n(XB) , n(ÂÂXB) ], where n(·) subtracts the mean of session 0 and scales rows to unit length.
 
-    X: features with rows of unit length. B: the leading right singular vectors of session 0's X, rounded to 8 bits.
+    X are the features with rows of unit length. B are the leading right singular vectors of X in session 0.
 
-    basis: (d, k) B, which is saved as ``steps`` in 8 bits and (k,) ``scales``. centres: (k,) of both blocks.
+    Attributes:
+        basis: (d, k) B.
+        steps: (d, k) B in steps of 8 bits, ``basis = steps * scales``.
+        scales: (k,) scales of the columns.
+        centres: The (k,) means of both blocks over session 0; empty before session 0.
     """
 
     name = "blocks"
@@ -34,12 +38,12 @@ class UntrainedBlocks(Part):
 
     @property
     def width(self) -> int:
-        """Columns of both blocks together."""
+        """Number of columns of both blocks together."""
         return 2 * self.basis.shape[1]
 
     @torch.no_grad()
-    def fix(self, tables: NodeTables, rank: int, seed: int, *held: Held) -> None:
-        """Basis and centres, from the graph of session 0. held: what the caller will need memory for besides."""
+    def fit(self, tables: NodeTables, rank: int, seed: int, *held: MemoryNeed) -> None:
+        """Compute basis and centres from the graph of session 0. ``held`` is memory that the caller needs later."""
         self._require(tables, min(rank, tables.node_count, tables.feature_count), *held)
         self.steps, self.scales = (part.to(tables.device) for part in tables.leading_vectors(rank, seed))
         self.basis = self.steps * self.scales
@@ -47,18 +51,18 @@ class UntrainedBlocks(Part):
         self.centres = tuple((total / max(1, tables.node_count)).float() for total in sums)
 
     @staticmethod
-    def _require(tables: NodeTables, columns: int, *held: Held) -> None:
-        """Refuse a limit of memory that is too small for any pass, before the first one. columns: of the basis."""
+    def _require(tables: NodeTables, columns: int, *held: MemoryNeed) -> None:
+        """Raise an error if the memory limit is too small for a pass with ``columns`` basis columns."""
         tables.require(*held, columns=max(tables.feature_count, 2 * columns), slice_copies=2)
 
     def _raw(self, tables: NodeTables) -> list[Table]:
-        """XB and ÂÂXB."""
+        """Compute XB and ÂÂXB."""
         own = tables.own(self.basis)
         return [own, *tables.hops(own, (HOPS,))]
 
     @torch.no_grad()
     def table(self, tables: NodeTables) -> Table:
-        """(n, 2k) in 16 bits, of all nodes."""
+        """Compute the (n, 2k) table of both blocks in 16 bits."""
         self._require(tables, self.basis.shape[1])
         own, around = self._raw(tables)
         tensors = dict(zip(("own", "around"), self.centres, strict=True))
@@ -73,30 +77,31 @@ class UntrainedBlocks(Part):
         )
 
     @torch.no_grad()
-    def near(self, tables: NodeTables, nodes: np.ndarray) -> torch.Tensor:
-        """(m, 2k) of some nodes; only their neighbourhoods are read."""
-        inputs, rows = tables.near(nodes, HOPS)
+    def vectors_of(self, tables: NodeTables, nodes: np.ndarray) -> torch.Tensor:
+        """Compute the (m, 2k) blocks of some nodes from their neighbourhoods."""
+        inputs, rows = tables.neighbourhood(nodes, HOPS)
         raw = (inputs.raw(rows) @ self.basis, around_rows(inputs.visible, rows, HOPS, self.basis))
         return torch.cat([_centred(block, centre) for block, centre in zip(raw, self.centres, strict=True)], dim=1)
 
     @torch.no_grad()
-    def of_features(self, tables: NodeTables, node: int, direction: torch.Tensor) -> list[np.ndarray]:
-        """Two (d,) w: x·w of the features x of a node, and (ÂÂX)·w, are its blocks times a direction, up to a constant.
+    def feature_directions(self, tables: NodeTables, node: int, direction: torch.Tensor) -> list[np.ndarray]:
+        """Translate a (2k,) direction in the blocks of a node to two (d,) directions in feature space.
 
-        The constant of each block is that of the centre. direction: (2k,).
+        With the results w₀ and w₂, x·w₀ and (ÂÂX)·w₂ equal the products of the node's blocks with the direction, up to
+        a constant that comes from the centres.
         """
-        inputs, rows = tables.near(np.array([node]), HOPS)
+        inputs, rows = tables.neighbourhood(np.array([node]), HOPS)
         raw = (inputs.raw(rows) @ self.basis, around_rows(inputs.visible, rows, HOPS, self.basis))
         lengths = ((block - centre).norm().clamp(min=1e-8) for block, centre in zip(raw, self.centres, strict=True))
         parts = zip(direction.float().chunk(2), lengths, strict=True)
         return [(self.basis @ part / length).cpu().numpy() for part, length in parts]
 
     def weighted(self, own: float, around: float) -> torch.Tensor:
-        """(2k,) 64 bits: the weights of both blocks, column by column."""
+        """Return (2k,) weights in 64 bits, one per column, from the weights of both blocks."""
         weights = torch.tensor([own, around], dtype=torch.float64, device=self.basis.device)
         return weights.repeat_interleave(self.basis.shape[1])
 
-    def become(self, other: Self, device: torch.device) -> None:  # noqa: ARG002
+    def copy_from(self, other: Self, device: torch.device) -> None:  # noqa: ARG002
         self.steps, self.scales, self.centres, self.basis = other.steps, other.scales, other.centres, other.basis
 
     def load(self, values: dict[str, Any], tensors: Tensors, device: torch.device) -> None:
@@ -108,7 +113,7 @@ class UntrainedBlocks(Part):
 
 
 def _column_sums(block: RowBlock) -> Tensors:
-    """(k,) of the visible rows; in 32 bits within a block, which are enough for so many rows."""
+    """Sum the visible rows of a chunk; 32 bits are precise enough for its number of rows."""
     return {"total": block.only_visible(block.rows("values")).sum(dim=0)}
 
 
@@ -117,5 +122,5 @@ def _vectors(block: RowBlock) -> torch.Tensor:
 
 
 def _centred(block: torch.Tensor, centre: torch.Tensor) -> torch.Tensor:
-    """n(·) in 16 bits: minus the mean, then of unit length."""
+    """Apply n(·): subtract the mean, scale to unit length, and round to 16 bits."""
     return unit_rows(block - centre).half()

@@ -1,4 +1,4 @@
-"""What is made of features before any label is seen: rows of unit length, a basis, what lies around a node."""
+"""Features computed without labels: unit-length rows, a basis of singular vectors, and propagated features."""
 
 import hashlib
 from collections.abc import Callable
@@ -12,20 +12,29 @@ from graphfcl.graph.visible import VisibleGraph
 from graphfcl.nn import GcnRows, GraphInputs, tensor_of
 from graphfcl.nn.matrices import SparseMatrix
 
-AGGREGATE_FIRST_UP_TO = 256  # rows whose surroundings are added up before they are projected
-ITERATIONS = 4  # of the subspace
-LONGEST = 10.0  # times the usual length of a standardised row at which rows that keep their length are cut
-WIDEST = 16_384  # feature columns above which a seeded sign hash folds them together
+AGGREGATE_FIRST_UP_TO = 256  # up to this many rows, features are propagated before they are projected
+ITERATIONS = 4  # subspace iterations
+LONGEST = 10.0  # rows that are not normalised are cut at this multiple of the usual length of a standardised row
+WIDEST = 16_384  # maximum number of feature columns; more are reduced by a seeded sign hash
 
 
 def leading_vectors(
     inputs: GraphInputs, rank: int, seed: int, *, exact: bool = False
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """(d, k) the leading right singular vectors of the features in 8 bits and the (k,) scales of its columns.
+    """Compute the leading right singular vectors of the features by randomised subspace iteration.
 
-    Subspace iteration from a seeded start (Halko, Martinsson, Tropp 2011), on the side of the features, which are fewer
-    than the nodes. The identity if there are no more features than columns. exact: in 64 bits. Vectors of nearly equal
-    singular values, and the steps of 8 bits, else follow from how sums were rounded, and so from the order of nodes.
+    Halko, Martinsson, Tropp 2011, on the feature side, which is smaller than the node side. If there are at most
+    ``rank`` features, the result is the identity.
+
+    Args:
+        inputs: The graph on its device.
+        rank: Maximum number of vectors k.
+        seed: Seed of the start of the iteration.
+        exact: Whether to compute in 64 bits. In 32 bits, vectors of nearly equal singular values and the rounding to 8
+            bits depend on the order of nodes.
+
+    Returns:
+        (d, k) vectors in 8 bits, and the (k,) scales of the columns.
     """
     features = inputs.visible.features
     width = features.shape[1]
@@ -55,9 +64,9 @@ def leading_vectors_from(
     *,
     exact: bool = False,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """:func:`leading_vectors` of a matrix X of which only products are known: S ↦ Xᵀ(X S) and S ↦ (X S)ᵀ(X S).
+    """Compute :func:`leading_vectors` of a matrix X given by two functions.
 
-    Products have the type of S.
+    ``product`` maps S to Xᵀ(X S), and ``gram`` maps S to (X S)ᵀ(X S). Results have the number type of S.
     """
     rank = min(rank, *shape)
     if shape[1] <= rank:
@@ -70,10 +79,10 @@ def leading_vectors_from(
 
 
 def _with_signs(vectors: torch.Tensor) -> torch.Tensor:
-    """(d, k) the same columns with the largest number of each positive.
+    """Fix the signs of (d, k) columns so that the entry of largest magnitude is positive.
 
-    The sign of a singular vector is arbitrary: it would follow from how sums were rounded, and so from the order of
-    nodes, and an encoder that reads XB starts elsewhere for another sign.
+    The sign of a singular vector is arbitrary and depends on the order of nodes by rounding. An encoder that reads XB
+    would be trained differently for another sign.
     """
     largest = vectors.abs().argmax(dim=0, keepdim=True)
     return vectors * vectors.gather(0, largest).sign()
@@ -85,7 +94,7 @@ def _start_of_span(width: int, rank: int, seed: int) -> np.ndarray:
 
 
 def _iterated_on_device(inputs: GraphInputs, start: np.ndarray, rank: int) -> torch.Tensor:
-    """The same iteration on a GPU, where a QR of thousands of rows takes milliseconds."""
+    """Run the subspace iteration on a GPU."""
     features = inputs.visible.features
     host, turned = (
         tensor_of(part, inputs.device)
@@ -102,18 +111,18 @@ def _iterated_on_device(inputs: GraphInputs, start: np.ndarray, rank: int) -> to
 
 
 def in_steps(values: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """A matrix in 8 bits: (d, k) steps and the (k,) scales of its columns; steps · scales is nearly the matrix."""
+    """Quantise a matrix to 8 bits: (d, k) steps and (k,) scales with steps · scales ≈ values."""
     scales = values.abs().amax(dim=0).clamp(min=1e-12) / 127
     return (values / scales).round().to(torch.int8), scales.float()
 
 
 def unit_rows(values: torch.Tensor) -> torch.Tensor:
-    """Each row of length 1; a row of zeros stays one."""
+    """Scale rows to length 1; a zero row stays zero."""
     return values / values.norm(dim=1, keepdim=True).clamp(min=1e-8)
 
 
 def upper_triangle(upper: torch.Tensor) -> torch.Tensor:
-    """(…, D, D) with the (…, D(D + 1)/2) entries in its upper half, and zeros below."""
+    """Unpack (…, D(D + 1)/2) entries into the upper half of (…, D, D) matrices with zeros below."""
     size = int((2 * upper.shape[-1] + 0.25) ** 0.5)
     rows, columns = torch.triu_indices(size, size, device=upper.device)
     whole = upper.new_zeros(*upper.shape[:-1], size, size)
@@ -122,7 +131,7 @@ def upper_triangle(upper: torch.Tensor) -> torch.Tensor:
 
 
 def symmetric(upper: torch.Tensor) -> torch.Tensor:
-    """(…, D, D) from the (…, D(D + 1)/2) entries of its upper half."""
+    """Unpack (…, D(D + 1)/2) entries of the upper half into symmetric (…, D, D) matrices."""
     whole = upper_triangle(upper)
     return whole + whole.triu(1).mT
 
@@ -130,11 +139,11 @@ def symmetric(upper: torch.Tensor) -> torch.Tensor:
 def around_rows(
     visible: VisibleGraph, rows: np.ndarray, hops: int, basis: torch.Tensor, near: GcnRows | None = None
 ) -> torch.Tensor:
-    """(r, k): some rows of Â…ÂXB; only what lies within so many hops is read.
+    """Compute (r, k) rows of Â…ÂXB from the nodes within ``hops`` hops.
 
-    For a few rows features are added up first, (Â…Â)[rows]X and then B: a session reads thousands of nodes around ten
-    supports, and a row of X is a few words long where a row of XB has hundreds of numbers. near: what the encoder reads
-    for the same rows, if it is at hand: it has the features one hop around already.
+    For a few rows, features are propagated first, ((Â…Â)[rows] X) B. A session reads thousands of nodes around ten
+    supports, and a row of X has a few words where a row of XB has hundreds of numbers. ``near`` is the encoder's input
+    for the same rows, if it is available; it already contains the features within one hop.
     """
     if rows.size <= AGGREGATE_FIRST_UP_TO:
         added: Features
@@ -145,7 +154,7 @@ def around_rows(
             for _ in range(hops - 1):
                 weights = weights @ visible.normalised
             added = weights @ visible.features
-        # Dense: a sum of thousands of rows has most of the columns, and B is then read once.
+        # Dense, because a sum of thousands of rows has most of the columns.
         return torch.from_numpy(added if isinstance(added, np.ndarray) else added.toarray()).to(basis.device) @ basis
     reached = [rows]
     for _ in range(hops):
@@ -157,9 +166,10 @@ def around_rows(
 
 
 def prepare(features: Features, seed: int, *, unit: bool = True) -> Features:
-    """Rows of unit length; more than ``WIDEST`` columns are folded together by a seeded sign hash.
+    """Normalise feature rows, and reduce more than ``WIDEST`` columns by a seeded sign hash.
 
-    unit: if false, rows keep their length, in units of the root of their width, and are cut at ``LONGEST`` of them.
+    With ``unit``, rows have length 1. Without it, rows are divided by the square root of their width, and longer rows
+    are cut at ``LONGEST``.
     """
     if features.shape[1] == 0:
         return np.ones((features.shape[0], 1), dtype=np.float32)
@@ -175,7 +185,7 @@ def prepare(features: Features, seed: int, *, unit: bool = True) -> Features:
 
 
 def _lengths(features: Features) -> np.ndarray:
-    """(n,) of the rows."""
+    """Compute the (n,) lengths of the rows."""
     if isinstance(features, np.ndarray):
         return np.linalg.norm(features, axis=1)
     features = sparse.csr_array(features)

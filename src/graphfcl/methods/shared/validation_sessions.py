@@ -1,8 +1,8 @@
-"""Validation sessions: the pseudo-novel classes that were held out arrive as if they were novel.
+"""Validation sessions: held-out pseudo-novel classes arrive in sessions as if they were novel.
 
-A method without meta-training holds out all of them at once, on a copy that knows base classes alone; a meta-trained
-one, which needs some to train on, holds out a part of them at a time, and every class once. So all methods choose on
-the same classes.
+A method without meta-training holds out all pseudo-novel classes at once, on a copy that is fitted to the base classes.
+A meta-trained method needs some of them for training, so it holds out one part at a time, and every class once. All
+methods thus choose on the same classes.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -20,11 +20,16 @@ from graphfcl.stream.sessions import BaseSession, Session
 
 @dataclass(frozen=True, eq=False)
 class KnownClasses:
-    """All classes known at an incremental session, as fine-tuning sees them. Positions are columns.
+    """All classes known at an incremental session, as input of fine-tuning.
 
-    train: nodes of the ``many`` first classes (base and pseudo-novel); those after them are known by supports.
-    supports: of the latter, in any order.
-    tasks: classes of every task after the base task, oldest first.
+    Args:
+        train: (nodes, columns) of the first ``many`` classes, the base and pseudo-novel classes.
+        supports: (nodes, columns) of all later classes, in any order.
+        tasks: Class columns of each task after the base task, oldest first.
+        base_count: Number of base classes.
+        many: Number of classes with train nodes.
+        class_count: Number of all classes.
+        way: N, the number of classes of a task.
     """
 
     train: Labelled
@@ -40,7 +45,7 @@ class KnownClasses:
         return NodePools(*self.train, self.many)
 
     def sample(self, base_supports: int, queries: int, random: np.random.Generator) -> Episode:
-        """Queries are train nodes, left out of their means, and supports, left out of their prototypes."""
+        """Draw an episode whose queries are train nodes and supports, each left out of its own prototype."""
         columns = np.arange(self.many)
         drawn = self.pools.draw(columns, np.full(self.many, base_supports + queries), random)
         kept, drawn_queries = split_draw(drawn, base_supports, queries)
@@ -51,19 +56,19 @@ class KnownClasses:
         return self._episode(kept, all_queries, np.concatenate([no_places(first[0].size), own]))
 
     def with_queries(self, queries: Labelled, base_supports: int, random: np.random.Generator) -> Episode:
-        """An episode with these labelled queries, as the protocol ``paper`` has them."""
+        """Draw an episode with given labelled queries, as in the protocol ``paper``."""
         kept = self.pools.draw(np.arange(self.many), np.full(self.many, base_supports), random)
         return self._episode(kept, queries, no_places(queries[0].size))
 
     def _episode(self, kept: np.ndarray, queries: Labelled, own: np.ndarray) -> Episode:
-        """kept: (many, width) the nodes that make the means of the classes with many labels."""
+        """Make an episode. ``kept`` are the (many, width) nodes that form the means of classes with train nodes."""
         supports = join_labelled(self.supports, flatten(kept, np.arange(self.many)))
         tasks, few = tasks_matrix(self.tasks, self.way), self.supports[0].size
         return Episode.of(self.class_count, supports, queries, own, tasks, base_count=self.base_count, few_shot=few)
 
 
 def tasks_matrix(tasks: list[list[int]], way: int) -> np.ndarray:
-    """(tasks, N) with -1 where a task has fewer than N classes; a task with more is split."""
+    """Make a (tasks, N) matrix, padded with −1. A task with more than N classes is split."""
     pieces = [task[start : start + way] for task in tasks for start in range(0, len(task), way)]
     matrix = np.full((len(pieces), way), -1, dtype=np.int64)
     for row, piece in zip(matrix, pieces, strict=True):
@@ -72,16 +77,14 @@ def tasks_matrix(tasks: list[list[int]], way: int) -> np.ndarray:
 
 
 Predict = Callable[[Labelled], np.ndarray]
-STEP_DRAWS = 3  # draws of supports on which choices are made
+STEP_DRAWS = 3  # number of support draws on which choices are based
 
 
 def held_out_folds(base: BaseSession, seed: int, count: int) -> list[tuple[int, ...]]:
-    """Columns of the pseudo-novel classes in ``count`` parts of nearly equal size, drawn by the seed.
+    """Split the columns of the pseudo-novel classes randomly into ``count`` parts of nearly equal size.
 
-    Together they are all pseudo-novel classes, so that a method that holds out each part once chooses on as many
-    classes as one that holds out all at once. A part has at least N classes, and at least N others are left to train
-    on: with few pseudo-novel classes there are fewer parts, or smaller ones, or a single empty one. With a count of 1
-    it is the first of two.
+    Each part has at least N classes and leaves at least N others for training. With few pseudo-novel classes there are
+    fewer or smaller parts, or a single empty part. With a count of 1, the result is the first of two parts.
     """
     columns, way = np.array(base.pseudo_novel_columns, dtype=np.int64), base.way
     if columns.size <= way:
@@ -95,12 +98,18 @@ def held_out_folds(base: BaseSession, seed: int, count: int) -> list[tuple[int, 
 
 @dataclass(frozen=True, eq=False)
 class ValidationSessions:
-    """Classes have local positions here: those known from the start first, then the held-out ones.
+    """Sessions in which held-out classes arrive. Classes have local positions: known classes first, then held-out ones.
 
-    held_out: columns of the held-out classes in session 0.
-    train: (nodes, classes) train nodes of the known classes. supports: for each draw (held-out classes, K) train nodes
-    of the held-out ones. queries: (nodes, classes) validation nodes of all.
-    tasks: pseudo-novel tasks among the known classes.
+    Args:
+        held_out: Columns of the held-out classes in session 0.
+        base_count: Number of base classes.
+        known_count: Number of known classes.
+        class_count: Number of all classes.
+        train: (nodes, classes) train nodes of the known classes.
+        supports: (held-out classes, K) train nodes of the held-out classes, for each draw.
+        queries: (nodes, classes) validation nodes of all classes.
+        tasks: Pseudo-novel tasks among the known classes.
+        way: N, the number of classes of a session.
     """
 
     held_out: tuple[int, ...]
@@ -117,7 +126,7 @@ class ValidationSessions:
     def draw(
         cls, base: BaseSession, held_out_columns: Sequence[int], seed: int, draws: int = STEP_DRAWS
     ) -> "ValidationSessions":
-        """Draw supports of the held-out classes several times; the draws do not change during a run."""
+        """Draw supports of the held-out classes several times. The draws depend on the seed only."""
         held_out = np.array(held_out_columns, dtype=np.int64)
         known = np.setdiff1d(np.arange(len(base.classes)), held_out)
         place = np.empty(len(base.classes), dtype=np.int64)
@@ -144,24 +153,24 @@ class ValidationSessions:
         return self.class_count > self.known_count
 
     def only(self, draw: int) -> "ValidationSessions":
-        """The same with one of the draws."""
+        """Select one of the draws."""
         return replace(self, supports=(self.supports[draw],))
 
     @cached_property
     def draws(self) -> list["ValidationSessions"]:
-        """One with each of the first draws, on which choices are made."""
+        """Validation sessions with a single draw each, on which choices are based."""
         return [self.only(draw) for draw in range(min(STEP_DRAWS, len(self.supports)))]
 
     def with_queries(self, queries: Labelled) -> "ValidationSessions":
-        """The same with these validation nodes."""
+        """Replace the validation nodes."""
         return replace(self, queries=queries)
 
     def score(self, predict: Predict) -> float:
-        """Mean over the draws of the harmonic mean of two balanced accuracies: of known and of held-out classes.
+        """Average over the draws the harmonic mean of the balanced accuracies on known and on held-out classes.
 
-        Both count the same because about half of the classes of a stream are novel in the end, and the harmonic mean
-        does not reward calling every node new. Without held-out classes it is the balanced accuracy.
-        predict: from the supports of the held-out classes to a class for each query.
+        Both have the same weight because about half of the classes of a stream are novel at its end, and the harmonic
+        mean does not reward predicting a new class for every node. Without held-out classes, the score is the balanced
+        accuracy. ``predict`` maps the supports of the held-out classes to a class for each query.
         """
         scores = []
         new = np.arange(self.class_count) >= self.known_count
@@ -174,11 +183,11 @@ class ValidationSessions:
         return float(np.mean(scores))
 
     def score_of(self, predicted: np.ndarray) -> float:
-        """The score of classes predicted for the queries, whatever the draw."""
+        """Score predictions for the queries that are the same for all draws."""
         return self.score(lambda *_: predicted)
 
     def sessions(self) -> Iterator[KnownClasses]:
-        """The held-out classes of the first draw, N at a time, as an incremental session sees them."""
+        """Yield the known classes after each session of N held-out classes of the first draw."""
         supports = self._flat(self.supports[0])
         tasks = [list(task) for task in self.tasks]
         for first in range(self.known_count, self.class_count, self.way):
@@ -188,10 +197,10 @@ class ValidationSessions:
             yield KnownClasses(self.train, here, list(tasks), self.base_count, self.known_count, end, self.way)
 
     def as_stream(self, base: BaseSession) -> tuple[BaseSession, list[Session]]:
-        """Session 0 without the held-out classes, and the sessions of the first draw in which they arrive.
+        """Make a stream: session 0 without the held-out classes, and sessions of the first draw in which they arrive.
 
-        The columns are the local positions. A learner that is fitted to the first and learns the others meets held-out
-        classes as it will meet novel ones, except that the graph is always that of session 0.
+        Columns are the local positions. A learner meets the held-out classes as it will meet novel ones, except that
+        all sessions have the graph of session 0.
         """
         known_names = [name for c, name in enumerate(base.classes) if c not in self.held_out]
         held_out_names = [base.classes[c] for c in self.held_out]
@@ -215,7 +224,7 @@ class ValidationSessions:
         return reduced, sessions
 
     def known_queries(self) -> Labelled:
-        """The validation nodes of the classes known from the start."""
+        """Return the validation nodes of the known classes."""
         return select_labelled(self.queries, self.queries[1] < self.known_count)
 
     def _flat(self, supports: np.ndarray) -> Labelled:
@@ -233,10 +242,10 @@ def choose_over_draws(
     *,
     margin: float = 0.0,
 ) -> Candidate:
-    """The candidate with the best mean score over draws of the supports, or the first if it is hardly better.
+    """Choose the candidate with the best mean score over draws of the supports.
 
-    scores_of: from one draw to the score of every candidate. margin: by so much another one must be better than the
-    first. Without classes to hold out it is the first.
+    The first candidate is kept unless another one is better by more than ``margin``, and if there are no classes to
+    hold out. ``scores_of`` maps a draw to the score of each candidate.
     """
     if len(candidates) == 1 or not validation.has_new_classes:
         return candidates[0]

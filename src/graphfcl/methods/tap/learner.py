@@ -1,49 +1,51 @@
 """TAP: topology-based class augmentation and prototype calibration.
 
 Yayong Li, Peyman Moghadam, Can Peng, Nan Ye, Piotr Koniusz: Inductive Graph Few-shot Class Incremental Learning. WSDM
-2025. It is made for sessions that are graphs of their own (the track ``isolated``): prototypes and weights are all that
-is kept.
+2025. The method is designed for sessions with separate graphs (the track ``isolated``). Between sessions it keeps only
+weights and prototypes.
 
-**Session 0** (``training.py``). One encoder learns three topologies of the labelled nodes, each with
-classes of its own (3C in all), by a cosine head with a margin::
+**Session 0** (``training.py``). An encoder is trained on three topologies of the labelled nodes with a cosine head with
+margin. Each topology has its own classes, 3C in total::
 
-    a) the visible graph    b) classes drawn into groups of N, edges inside groups, 30 % random edges    c) no edges
+    a) the visible graph    b) random groups of N classes, edges within groups, 30 % random edges    c) no edges
     L = 0.7 ℓ_a + 0.15 ℓ_b + 0.15 ℓ_c,    ℓ = −log softmax(s (cos(z, w) − m·1[y])),  s = 15, m = 0.1
 
-Afterwards p_c is the mean of z over the train nodes of class c on the visible graph; the head is left behind.
+Then p_c is the mean of z over the train nodes of class c on the visible graph, and the head is discarded.
 
-**A session**. From θ some Adam steps on ℓ of the supports, against the old prototypes and the
-refined new ones, lead to θ'; then θ ← 0.95 θ + 0.05 θ'. Old prototypes follow, with i over the supports::
+**A session** takes Adam steps from θ to θ' on the loss ℓ of the supports against old prototypes and refined new ones,
+and sets θ ← 0.95 θ + 0.05 θ'. Old prototypes are corrected for the drift of the supports i::
 
     p_c ← p_c + Σ_i w_ci (z_i^new − z_i^old) / Σ_i w_ci,    w_ci = exp(−‖z_i^old − p_c‖² / 2σ²)
 
-New prototypes start at the mean of their supports and are refined twice by U, the unlabelled nodes within k hops of
-them, each of which goes to its nearest class with q_u = max_c softmax_c(cos(z_u, p_c)/0.1)::
+A new prototype starts at the mean of its supports. It is refined twice by the unlabelled nodes u within k hops of the
+supports. Each of them is assigned to its nearest class with weight q_u = max_c softmax_c(cos(z_u, p_c)/0.1)::
 
     p̃_c = (Σ_{u→c} q_u z_u + Σ_supports z) / (Σ_{u→c} q_u + K_c),    p_c ← 0.7 p̃_c + 0.3 p_c
 
-Scores are s·cos(z, p_c). ``fine_tuning_steps=0`` leaves out the steps, and with them the drift.
+Scores are s·cos(z, p_c). With ``fine_tuning_steps=0`` there are no steps and no drift.
 
-Departures from the paper and the released code:
+Differences from the paper and the released code:
 
-- K_c is the number of supports of class c. The released code divides by N and cuts the supports by it, which mixes
-  classes where N and K differ.
-- Random edges are drawn in training alone, between any two nodes of a group. The released code adds them to the graph
-  that is tested as well, and draws them from the ends of the first edges only.
-- Graph b has the labelled nodes alone, as no other node's group is known, and is drawn every ten steps. Classes left
-  over are a smaller group, where the released code leaves them without edges. Branch c is the layer without
-  aggregation, which a node with itself as its only neighbour amounts to.
-- Every class counts the same in a loss, as in the headline measure. The base classes are trained first, alone, and the
-  whole of session 0 from there, so that steps of a session are chosen on what has not seen the pseudo-novel classes.
-  Validation nodes end each of the two trainings, which has at most the thousand steps of the paper.
-- Steps and rate of a session are chosen by validation sessions, none at all and the paper's five steps at 0.01 among
-  them; each session has an optimiser of its own, without decay. The released code decays by
-  5e-4 and carries its moments on. Decay and new moments together move every weight at full rate, also those of words
-  that no support has. What unlabelled nodes add to a new prototype is computed before the first step and held fixed
-  in the steps, whose gradient goes through the supports: otherwise each step passes through most of the graph.
-- The encoder is the GCN that all methods share, without the last ReLU; the paper's is a GAT with twelve heads of 16.
-  ``encoder=gat`` takes this project's GAT, which trains three times as long and ends lower on development graphs.
-- A known class that gets more supports has its prototype moved on as a mean over all it has had.
+- K_c is the number of supports of class c. The released code divides by N and splits the supports by N, which mixes
+  classes if N and K differ.
+- Random edges are only used in training, and connect any two nodes of a group. The released code also adds them to the
+  test graph, and draws them from the ends of the first edges only.
+- Graph b contains the labelled nodes only, since the group of other nodes is unknown, and is drawn every ten steps.
+  Remaining classes form a smaller group, where the released code leaves them without edges. Branch c is the layer
+  without aggregation, which is equivalent to each node having itself as its only neighbour.
+- All classes have the same weight in a loss, as in the headline metric. The base classes are trained first, and then
+  all of session 0, so that fine-tuning steps are chosen with an encoder that has not seen the pseudo-novel classes.
+  Validation nodes stop both trainings, each of which has at most the paper's thousand steps.
+- Validation sessions choose steps and learning rate of a session. Candidates include no steps and the paper's five
+  steps at 0.01. Each session has a new optimiser without weight decay. The released code uses a decay of 5e-4 and keeps
+  the moments. With a new optimiser, decay would move every weight at full rate, even weights of words that no support
+  has.
+- The contribution of unlabelled nodes to new prototypes is computed before the first step and is constant during the
+  steps, whose gradient only passes through the supports. Otherwise each step would pass through most of the graph.
+- The encoder is the GCN that all methods share, without the last ReLU; the paper uses a GAT with twelve heads of 16.
+  ``encoder=gat`` uses this project's GAT, whose training takes three times as long, with a lower accuracy on
+  development graphs.
+- The prototype of a known class that gets further supports is updated as a mean over all its labels.
 """
 
 from dataclasses import dataclass
@@ -71,11 +73,11 @@ from graphfcl.methods.tap.training import TOPOLOGY_SETTINGS, TapSettings, Topolo
 from graphfcl.nn import Encoder, GatEncoder, GcnEncoder, GraphInputs, tensor_of
 from graphfcl.stream.sessions import BaseSession, Session
 
-SMALLEST = 1e-12  # of a sum of weights
+SMALLEST = 1e-12  # lower bound of a sum of weights
 
 
 def neighbourhood(adjacency: sparse.csr_array, rows: np.ndarray, hops: int) -> np.ndarray:
-    """Rows within so many hops of some rows, those themselves left out: one boolean product a hop for all of them."""
+    """Return the rows within some hops of the given rows, without these rows."""
     reached = np.zeros(adjacency.shape[0], dtype=bool)
     reached[rows] = True
     for _ in range(hops):
@@ -85,9 +87,10 @@ def neighbourhood(adjacency: sparse.csr_array, rows: np.ndarray, hops: int) -> n
 
 
 def drift(prototypes: torch.Tensor, before: torch.Tensor, after: torch.Tensor, width: float) -> torch.Tensor:
-    """(C, h): Σ_i w_ci (z_i' − z_i) / Σ_i w_ci with w_ci = exp(−‖z_i − p_c‖²/2σ²), i over the supports.
+    """Compute the (C, h) drift of prototypes, Σ_i w_ci (z_i' − z_i) / Σ_i w_ci, w_ci = exp(−‖z_i − p_c‖²/2σ²).
 
-    before, after: (s, h) embeddings z of the supports by the weights of before the session, and z' by those of now.
+    ``before`` and ``after`` are the (s, h) embeddings z and z' of the supports before and after the steps, and
+    ``width`` is σ.
     """
     near = torch.exp(-squared_distances(prototypes, before).clamp(min=0) / (2 * width**2))
     return near @ (after - before) / near.sum(dim=1, keepdim=True).clamp(min=SMALLEST)
@@ -95,16 +98,16 @@ def drift(prototypes: torch.Tensor, before: torch.Tensor, after: torch.Tensor, w
 
 @dataclass(frozen=True, eq=False)
 class Members:
-    """What unlabelled nodes add to each class: (C, h) Σ q_u z_u and (C,) Σ q_u over the nodes assigned to it."""
+    """Contributions of unlabelled nodes to each class: (C, h) Σ q_u z_u and (C,) Σ q_u over the assigned nodes."""
 
     sums: torch.Tensor
     masses: torch.Tensor
 
 
 def assigned(prototypes: torch.Tensor, values: torch.Tensor, temperature: float) -> Members:
-    """Each node u goes to the nearest class, with weight q_u = max_c softmax_c(cos(z_u, p_c)/temperature).
+    """Assign unlabelled nodes with (u, h) embeddings to the nearest class.
 
-    values: (u, h) embeddings of unlabelled nodes.
+    The weight of a node is q_u = max_c softmax_c(cos(z_u, p_c)/temperature).
     """
     shares = torch.softmax(unit(values) @ unit(prototypes).T / temperature, dim=1)
     weights, classes = shares.max(dim=1)
@@ -115,9 +118,10 @@ def assigned(prototypes: torch.Tensor, values: torch.Tensor, temperature: float)
 def refined(
     prototypes: torch.Tensor, members: Members, supports: torch.Tensor, labels: torch.Tensor, share: float
 ) -> torch.Tensor:
-    """(C, h): share·p̃_c + (1 − share)·p_c, p̃_c = (Σ_u q_u z_u + Σ_supports z)/(Σ_u q_u + K_c).
+    """Compute (C, h) refined prototypes share·p̃_c + (1 − share)·p_c.
 
-    supports: (s, h) embeddings; K_c is how many of them class c has. A class without any stays as it is.
+    p̃_c = (Σ_u q_u z_u + Σ_supports z)/(Σ_u q_u + K_c), where K_c is the number of class c's ``supports``, which are
+    (s, h) embeddings. A class without supports is unchanged.
     """
     sums = members.sums.index_add(0, labels, supports)
     counts = torch.bincount(labels, minlength=len(prototypes))
@@ -126,7 +130,7 @@ def refined(
 
 
 class Tap(EncoderLearner):
-    """TAP; formulas and deviations in the module docstring."""
+    """TAP; the module docstring states the formulas and the differences from the paper."""
 
     title = "three topologies at session 0, prototypes calibrated by unlabelled neighbours"
     reference = "Li et al.: Inductive Graph Few-shot Class Incremental Learning. WSDM 2025"
@@ -166,7 +170,7 @@ class Tap(EncoderLearner):
         if self.stage == Stage.PRE_TRAINED:
             choose_on_copy(self, base, progress)
             self._enter(Stage.SESSION_ZERO, progress)
-        if base.pseudo_novel_classes:  # without them, pre-training saw all of session 0
+        if base.pseudo_novel_classes:  # without them, pre-training already used all of session 0
             self.training.run(*session_zero(base), inputs, self, progress)
         embeddings = self.network.node_embeddings(inputs)
         self.memory.keep(self.memory.prototypes(self.network, embeddings, len(self.classes_)))
@@ -189,9 +193,10 @@ class Tap(EncoderLearner):
         self.memory.add_prototypes(fresh, session.support_labels)
 
     def _calibrated(self, supports: torch.Tensor, labels: torch.Tensor, around: torch.Tensor) -> torch.Tensor:
-        """(classes, h): means of the supports, those of new classes refined by the unlabelled nodes around them.
+        """Compute (classes, h) means of the supports, refined for new classes by the unlabelled nodes around them.
 
-        Of a class that was known before and has supports now, it is their mean; of others it has no meaning.
+        For a known class with supports in this session, the result is their mean. For known classes without supports,
+        it has no meaning.
         """
         old, chosen = self._old(), self.settings
         means = self._started(supports, labels)
@@ -203,16 +208,16 @@ class Tap(EncoderLearner):
         return torch.cat([means[: len(old)], prototypes[len(old) :]])
 
     def _old(self) -> torch.Tensor:
-        """(classes known before, h) prototypes."""
+        """Return the (known classes, h) stored prototypes."""
         assert self.memory.kept is not None
         return self.memory.kept
 
     def _started(self, supports: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-        """(classes, h) means of supports."""
+        """Compute the (classes, h) means of supports."""
         return class_means(supports, labels, len(self.classes_))
 
     def _adapt(self, inputs: GraphInputs, rows: np.ndarray, around: torch.Tensor, labels: torch.Tensor) -> None:
-        """Take the steps of a session, keep a share of the way they went, and let old prototypes follow."""
+        """Take the steps of a session, interpolate the weights, and correct old prototypes for drift."""
         chosen, encoder, old = self.settings, self.network.encoder, self._old()
         needed = encoder.rows(inputs, rows)
         with torch.no_grad():
@@ -239,7 +244,7 @@ class Tap(EncoderLearner):
     # Scores
 
     def _score_all(self, inputs: GraphInputs) -> torch.Tensor:
-        """(n, classes) s·cos(z, p_c)."""
+        """Compute (n, classes) s·cos(z, p_c)."""
         values = self._embeddings(inputs)
         embedding = NodeEmbeddings(inputs.visible, values, None)
         prototypes = self.memory.prototypes(self.network, embedding, len(self.classes_))

@@ -1,4 +1,4 @@
-"""Session 0 of TAP: one encoder, three topologies, and a label space for each."""
+"""Session 0 of TAP: an encoder trained on three topologies, each with its own label space."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -29,57 +29,61 @@ from graphfcl.nn.encoders import GatLayer
 
 @dataclass(frozen=True)
 class TapSettings(HeadSettings):
-    """Three topologies at session 0, steps and calibration at a session; ``pretraining`` holds for all of session 0."""
+    """Settings of TAP. ``pretraining`` applies to all of session 0."""
 
     last_relu: bool = False
-    """ReLU on the last encoder layer."""
+    """Apply a ReLU to the last encoder layer."""
     pretraining: SupervisedSettings = field(default_factory=lambda: SupervisedSettings(learning_rate=0.01))
-    """Training on session 0, on the base classes alone and then on all."""
+    """Training on session 0, first on the base classes and then on all classes."""
     scale: Positive = 15.0
-    """Factor of every cosine (s)."""
+    """Factor of the cosines (s)."""
     margin: Weight = 0.1
-    """What is taken off the cosine to the own class in the loss (m)."""
+    """Margin subtracted from the cosine to the true class in the loss (m)."""
     group_weight: Weight = 0.15
-    """Share of the graph of class groups in the loss of session 0; the visible graph has what is left."""
+    """Weight of the graph of class groups in the loss of session 0; the visible graph has the remaining weight."""
     edgeless_weight: Weight = 0.15
-    """Share of the graph without edges in the loss of session 0."""
+    """Weight of the graph without edges in the loss of session 0."""
     random_edges: Weight = 0.3
-    """Random edges added to the graph of class groups, as a share of its edges."""
+    """Number of random edges added to the graph of class groups, as a fraction of its edges."""
     fine_tuning: tuple[Steps, ...] = (*STEP_CANDIDATES, (5, 0.01))
-    """(steps, rate) candidates of a session, besides (0, 0); validation sessions choose."""
+    """Candidate (steps, learning rate) pairs of a session, in addition to no steps; validation sessions choose one."""
     fine_tuning_rate: float = 0.01
-    """Rate of these steps."""
+    """Learning rate of a fixed number of steps."""
     weight_decay: float = 0.0
-    """Decay of these steps. Adam makes of any decay a full step towards zero for weights that no support touches."""
+    """Weight decay of the steps. With Adam, any decay is a full step towards zero for weights without gradient."""
     step_share: Fraction = 0.05
-    """Share of the way that the steps of a session went, that the weights go."""
+    """Fraction of the weight change of a session's steps that is applied."""
     drift_width: Positive = 1.0
-    """Distance within which a support tells how an old prototype drifted (σ)."""
+    """Distance scale within which supports determine the drift of an old prototype (σ)."""
     hops: Number = 2
-    """How far from the supports unlabelled nodes refine new prototypes."""
+    """Number of hops within which unlabelled nodes refine new prototypes."""
     rounds: Number = 2
-    """Times that new prototypes are refined."""
+    """Number of refinements of new prototypes."""
     temperature: Positive = 0.1
-    """What cosines are divided by when unlabelled nodes are assigned to classes."""
+    """Temperature of the softmax that assigns unlabelled nodes to classes."""
     refined_share: Fraction = 0.7
-    """Share of the refined prototype in the next one."""
+    """Weight of the refined prototype against the previous one."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.group_weight + self.edgeless_weight >= 1:
             raise InputError(
-                "group_weight and edgeless_weight must sum to less than 1: the visible graph has what is left."
+                "group_weight and edgeless_weight must sum to less than 1: the visible graph has the remaining weight."
             )
 
 
 class ClassGroups:
-    """The labelled nodes alone, from whose edges graphs of class groups are drawn.
+    """Random graphs of class groups on the labelled nodes.
 
-    A drawn graph is what a session of its own would show of N classes: all edges between classes of different groups
-    are gone. Nodes without a label belong to no group, so they are not in it.
+    A graph simulates separate sessions of N classes: edges between classes of different groups are removed. It contains
+    no unlabelled nodes, because they belong to no group.
 
-    adjacency: (n, n) of all nodes. rows: (t,) of the labelled ones. labels: (t,) their classes. way: N. share: random
-    edges as a share of the edges of each group.
+    Args:
+        adjacency: (n, n) adjacency of all nodes.
+        rows: (t,) rows of the labelled nodes.
+        labels: (t,) their classes.
+        way: N.
+        share: Number of random edges as a fraction of the edges of each group.
     """
 
     def __init__(
@@ -90,7 +94,7 @@ class ClassGroups:
         self.labels, self.way, self.share = labels, way, share
 
     def draw(self, random: np.random.Generator) -> sparse.csr_array:
-        """(t, t) edges inside groups of N classes, drawn at random; classes left over are a smaller group."""
+        """Draw groups of N classes, the last one possibly smaller, and return the (t, t) edges within groups."""
         count = int(self.labels.max(initial=0)) + 1
         group_of = np.empty(count, dtype=np.int64)
         group_of[random.permutation(count)] = np.arange(count) // self.way
@@ -104,7 +108,7 @@ class ClassGroups:
 
     @staticmethod
     def _random_edges(groups: np.ndarray, counts: np.ndarray, random: np.random.Generator) -> sparse.csr_array:
-        """(t, t) so many edges in each group, between any two of its nodes."""
+        """Draw ``counts`` random edges between nodes of each group."""
         members = np.argsort(groups, kind="stable")
         sizes = np.bincount(groups, minlength=counts.size)
         starts = np.cumsum(sizes) - sizes
@@ -114,12 +118,12 @@ class ClassGroups:
         first, second = first[proper], second[proper]
         both = (np.concatenate([first, second]), np.concatenate([second, first]))
         drawn = sparse.csr_array((np.ones(both[0].size, np.float32), both), shape=(groups.size, groups.size))
-        drawn.data[:] = 1  # a pair that was drawn twice is one edge
+        drawn.data[:] = 1  # a pair drawn twice is one edge
         return drawn
 
 
 def inputs_of(adjacency: sparse.csr_array, device: torch.device) -> GraphInputs:
-    """A graph of edges alone, ready for :func:`encode`."""
+    """Make a graph without features for :func:`encode`."""
     count = adjacency.shape[0]
     featureless = np.zeros((count, 0), dtype=np.float32)
     return GraphInputs(VisibleGraph(np.arange(count), adjacency, featureless), device)
@@ -131,9 +135,9 @@ def encode(
     graph: GraphInputs | None,
     generator: torch.Generator | None = None,
 ) -> torch.Tensor:
-    """(n, size): what the encoder makes of X W₁ on the edges of a graph, or without any.
+    """Compute (n, size) embeddings from X W₁ on the edges of a graph, or without edges.
 
-    The first layer is linear before it aggregates, so all topologies share one product with the features.
+    The first layer is linear before aggregation, so all topologies share the product with the features.
     """
     hidden = torch.relu(_aggregated(encoder.first, projected, graph))
     hidden = dropout(hidden, encoder.dropout, generator)
@@ -142,7 +146,7 @@ def encode(
 
 
 def _aggregated(layer: Linear | GatLayer, projected: torch.Tensor, graph: GraphInputs | None) -> torch.Tensor:
-    """A layer after its product with W. A node without edges has itself as its only neighbour."""
+    """Apply a layer after its product with W. Without a graph, each node is its own only neighbour."""
     if graph is None:
         return projected + layer.bias
     if isinstance(layer, GatLayer):
@@ -151,11 +155,11 @@ def _aggregated(layer: Linear | GatLayer, projected: torch.Tensor, graph: GraphI
     return graph.adjacency @ projected + layer.bias
 
 
-TOPOLOGY_SETTINGS = ("scale", "margin", "group_weight", "edgeless_weight", "random_edges")  # of an encoder
+TOPOLOGY_SETTINGS = ("scale", "margin", "group_weight", "edgeless_weight", "random_edges")  # determine an encoder
 
 
 def cosface(scale: float, margin: float) -> HeadLoss:
-    """(n,) −log softmax(s·(cos − m·1[y]))[y] of (n, C) logits s·cos and labels y."""
+    """Make the loss (n,) −log softmax(s·(cos − m·1[y]))[y] of (n, C) logits s·cos and labels y."""
 
     def losses(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
         own = torch.zeros_like(logits).scatter(1, labels[:, None], scale * margin)
@@ -165,12 +169,15 @@ def cosface(scale: float, margin: float) -> HeadLoss:
 
 
 class TopologyTraining(SupervisedTraining):
-    """Steps on L = λ_a ℓ_a + λ_b ℓ_b + λ_c ℓ_c: the visible graph, class groups, no edges.
+    """Training on L = λ_a ℓ_a + λ_b ℓ_b + λ_c ℓ_c: visible graph, class groups, and no edges.
 
-    Class k has the columns k, C + k and 2C + k of the head, one for each topology. A validation asks for the nearest
-    prototype on the visible graph, which is how nodes are classified later.
+    Class k has the columns k, C + k and 2C + k of the head, one per topology. Validation classifies by the nearest
+    prototype on the visible graph, as later predictions do.
 
-    weights: the three λ. way: N, classes of a group. group_graph: the last drawn one, of the labelled nodes alone.
+    Attributes:
+        weights: The three weights λ.
+        way: N, the number of classes of a group.
+        group_graph: The latest graph of class groups, on the labelled nodes.
     """
 
     encoder: GcnEncoder | GatEncoder
@@ -197,13 +204,13 @@ class TopologyTraining(SupervisedTraining):
         self.run_on(needed, self.train, needed, Places.of(validation, inputs), learner, progress)
 
     def _epoch(self, needed: Any, train: Places, generator: torch.Generator) -> torch.Tensor:
-        """Some steps on one draw of the groups."""
+        """Draw groups, and take the steps of an epoch."""
         seed = torch.randint(2**62, (), generator=generator, device=generator.device)
         self.group_graph = inputs_of(self.groups.draw(np.random.default_rng(int(seed))), self.inputs.device)
         return super()._epoch(needed, train, generator)
 
     def _loss(self, needed: Any, train: Places, generator: torch.Generator) -> torch.Tensor:  # noqa: ARG002
-        """L of the labelled nodes, every class counting the same."""
+        """Compute L of the labelled nodes with equal class weights."""
         encoder, count = self.encoder, self.head.weight.shape[1] // 3
         projected = self.inputs.raw() @ encoder.first.weight
         chosen = projected.index_select(0, train.rows)

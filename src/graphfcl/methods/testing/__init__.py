@@ -1,45 +1,51 @@
-"""The contract as checks: :func:`check_learner` holds any learner to the rules that this package's own methods keep."""
+"""Checks of the learner contract. :func:`check_learner` applies them to any learner; all built-in methods pass."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from graphfcl.errors import in_one_line
 from graphfcl.methods.learner import Learner
-from graphfcl.methods.registry import refuse_no_learner
+from graphfcl.methods.registry import check_method
 from graphfcl.methods.testing.rules import RULES, Rule
 from graphfcl.methods.testing.subject import Broken, Subject
 
 
 class ContractError(AssertionError):
-    """A learner breaks rules of the contract; one sentence each."""
+    """A learner breaks rules of the contract. The message has a sentence per rule."""
 
 
 def says(rule: Rule) -> str:
-    """What the contract says, in one line."""
+    """Return the statement of a rule in one line."""
     return " ".join((rule.__doc__ or rule.__name__).split())
 
 
 def broken_rules(
     learner: type[Learner], settings: dict[str, Any] | None = None, rules: Sequence[Rule] = RULES
 ) -> Iterator[tuple[Rule, str | None]]:
-    """Each rule and why it is broken, or None if it holds; one after the other, as they are checked."""
-    refuse_no_learner(learner, getattr(learner, "__name__", str(learner)))
+    """Check one rule after the other, and yield each with the reason why it is broken, or None if it holds."""
+    check_method(learner, getattr(learner, "__name__", str(learner)))
     subject = Subject(learner, settings)
     for rule in rules:
         try:
             rule(subject)
         except Broken as broken:
             yield rule, str(broken)
-        except Exception as error:  # whatever somebody else's code raises is a broken rule
+        except Exception as error:  # any exception in the learner's code breaks the rule
             yield rule, f"it raised {in_one_line(error)}"
         else:
             yield rule, None
 
 
 def check_learner(learner: type[Learner], settings: dict[str, Any] | None = None) -> None:
-    """Raise :class:`ContractError` if a learner breaks a rule of the contract: a sentence for each that it breaks.
+    """Check that a learner satisfies the learner contract.
 
-    settings: changes of its settings, ``{"epochs": 3}``, so that it learns quickly.
+    Args:
+        learner: The learner class.
+        settings: Settings that differ from the defaults, for example ``{"epochs": 3}`` to make the check faster.
+
+    Raises:
+        ContractError: If the learner breaks a rule. The message says for each broken rule why.
+        InputError: If the class cannot be registered as a method.
     """
     broken = [f"{says(rule)} Broken: {why}" for rule, why in broken_rules(learner, settings) if why is not None]
     if broken:

@@ -1,8 +1,9 @@
-"""Two rules of the contract: a learner does not read the numbers of nodes, nor the positions of feature columns.
+"""Two rules of the contract: a learner must not use node numbers or positions of feature columns as information.
 
-The second stream is arranged by class, so that a learner that reads positions gains by it. A learner without stated
-randomness has the same scores on both streams. One that draws random values for nodes or columns cannot: its answers
-may change as much as they do with another seed, and it may not be right more often.
+The learner is run on a second stream in which nodes or columns are sorted by class, so that a learner that uses
+positions would be more accurate. Without declared randomness, scores must be the same on both streams. A learner that
+draws random numbers for nodes or columns may change its predictions as much as with another seed, but must not be more
+accurate.
 """
 
 from dataclasses import dataclass, replace
@@ -22,15 +23,16 @@ LABELLED = (
     ("supports", "support_labels"),
     ("pool", "pool_labels"),
     ("queries", "query_labels"),
-)  # fields of sessions that hold node numbers, and the fields with their labels
+)  # fields of sessions with node numbers, and with their labels
 
 
 @dataclass(frozen=True, eq=False)
 class Rearranged:
-    """What a learner is handed of a stream, rearranged; supports, labels, edges and features are the same.
+    """A renumbering of the nodes and feature columns of a stream.
 
-    numbers: (n,) the number of each node, by its number in the stream. columns: (d,) the column of the stream that each
-    column is.
+    Args:
+        numbers: (n,) new number of each node of the stream.
+        columns: (d,) column of the stream behind each new column.
     """
 
     numbers: np.ndarray
@@ -38,10 +40,9 @@ class Rearranged:
 
     @classmethod
     def by_class(cls, stream: Stream, *, nodes: bool = False, columns: bool = False) -> "Rearranged":
-        """Nodes or columns that follow their classes, so that whoever reads their positions gains by it.
+        """Sort nodes or columns by class, in random order within a class.
 
-        nodes: numbers ascend by class, in a drawn order within each. columns: each stands by the class whose nodes have
-        the largest share of it.
+        A column belongs to the class whose nodes have the largest mean absolute value in it.
         """
         visible, random = stream.evaluation_graph(len(stream)).loaded(), np.random.default_rng(0)
         numbers, order = np.arange(stream.graph.node_count), np.arange(visible.features.shape[1])
@@ -69,7 +70,7 @@ class Rearranged:
         return replace(session, **self._labelled(session), visible_graph=self.graph(session.visible_graph))
 
     def _labelled(self, session: Any) -> dict[str, Any]:
-        """Node numbers, ascending as a stream has them, and their labels."""
+        """Renumber the labelled nodes of a session, in ascending order as in a stream."""
         fields: dict[str, Any] = {}
         for nodes, labels in LABELLED:
             if hasattr(session, nodes):
@@ -79,24 +80,24 @@ class Rearranged:
         return fields
 
 
-SLACK = 0.15  # of all visible nodes: by how much agreement and accuracy of a learner with randomness may differ
-OTHER_SEEDS = (1, 2)  # the second one only where the first agrees too well
+SLACK = 0.15  # tolerance for agreement and accuracy of a learner with randomness, as a fraction of all visible nodes
+OTHER_SEEDS = (1, 2)  # the second is used if the agreement with the first is too high
 
 
 def node_numbers_mean_nothing(subject: Subject) -> None:
-    """Another numbering of the nodes gives the same scores; a learner that states randomness over nodes keeps as many
-    answers as with another seed, and is not right more often where numbers follow classes."""
-    _same_when_rearranged(subject, "nodes", "the nodes have other numbers")
+    """Renumbering the nodes does not change scores. If randomness contains "nodes", predictions may change as much as
+    with another seed, but must not become more accurate when nodes are sorted by class."""
+    _same_when_rearranged(subject, "nodes", "nodes are renumbered")
 
 
 def column_order_means_nothing(subject: Subject) -> None:
-    """Another order of the feature columns gives the same scores; a learner that states randomness over columns keeps
-    as many answers as with another seed, and is not right more often where columns follow classes."""
-    _same_when_rearranged(subject, "columns", "feature columns are in another order")
+    """Reordering the feature columns does not change scores. If randomness contains "columns", predictions may change
+    as much as with another seed, but must not become more accurate when columns are sorted by class."""
+    _same_when_rearranged(subject, "columns", "feature columns are reordered")
 
 
 def scores_of_rearranged(subject: Subject, rearranged: Rearranged) -> np.ndarray:
-    """(n, C) scores of a learner that is handed the stream rearranged; rows are in the stream's own order."""
+    """Compute (n, C) scores of a learner on the rearranged stream, with rows in the original order."""
     stream, learner = stream_of(), subject.make()
     learner.fit(rearranged.base(stream.base))
     learner.learn(rearranged.session(subject.session(stream, 1)))
@@ -108,11 +109,11 @@ def _same_when_rearranged(subject: Subject, what: Literal["nodes", "columns"], w
     stream, stated = stream_of(), subject.learner.randomness
     unknown = sorted(set(stated) - {"nodes", "columns"})
     if unknown:
-        raise Broken(f"randomness names {unknown[0]!r}; it may name 'nodes' and 'columns'.")
+        raise Broken(f"randomness contains {unknown[0]!r}; it may only contain 'nodes' and 'columns'.")
     expected, rearranged = subject.answers, scores_of_rearranged(subject, Rearranged.by_class(stream, **{what: True}))
     if what not in stated:
-        fix = f"do not use them, or state randomness over {what} if it draws for each of them"
-        same(rearranged, expected, f"if {when}, scores are others: {fix}")
+        fix = f"do not use their positions, or add {what!r} to randomness if random numbers are drawn for {what}"
+        same(rearranged, expected, f"if {when}, scores differ: {fix}")
         return
     agreement = agreement_of(expected, rearranged)
     for seed in OTHER_SEEDS:
@@ -122,10 +123,10 @@ def _same_when_rearranged(subject: Subject, what: Literal["nodes", "columns"], w
             break
     else:
         raise Broken(
-            f"if {when}, {agreement:.0%} of its answers stay; with another seed {usual:.0%} do, so it is more than "
-            "the randomness that it states."
+            f"if {when}, only {agreement:.0%} of its predictions stay the same; with another seed, {usual:.0%} do, so "
+            "the declared randomness does not explain the difference."
         )
     labels = stream.columns_of(stream.evaluation_graph(1).nodes)
     accuracy, *before = (float((scores.argmax(axis=1) == labels).mean()) for scores in (rearranged, expected, other))
     if accuracy > max(before) + SLACK:
-        raise Broken(f"if {what} are arranged by class, it is right {accuracy:.0%} of the time, not {max(before):.0%}.")
+        raise Broken(f"if {what} are sorted by class, its accuracy is {accuracy:.0%} instead of {max(before):.0%}.")

@@ -1,7 +1,6 @@
-"""The rules of the contract. The docstring of each is what the contract says; it raises ``Broken`` with the reason.
+"""The rules of the learner contract. The docstring of a rule states it; the function raises ``Broken`` with a reason.
 
-Rules that a fair method can break are not among them: a method may be weak, and one without randomness answers the same
-for every seed.
+The rules do not require accuracy, nor that different seeds give different scores.
 """
 
 import json
@@ -36,7 +35,7 @@ KINDS = ("nodes", "features", "embeddings", "weights")
 
 
 def fit_learns_session_0(subject: Subject) -> None:
-    """After fit, classes_ are the classes of session 0."""
+    """After fit, classes_ contains the classes of session 0."""
     learner, base = subject.make(), stream_of().base
     learner.fit(base)
     if tuple(learner.classes_) != base.classes:
@@ -44,28 +43,28 @@ def fit_learns_session_0(subject: Subject) -> None:
 
 
 def learn_appends_classes(subject: Subject) -> None:
-    """A session's new classes follow those known before; a class keeps its column."""
+    """The new classes of a session are appended to classes_; a class keeps its column."""
     wanted = stream_of().classes[: stream_of().classes_seen(1)]
     if tuple(subject.after_session.classes_) != wanted:
         raise Broken(f"after learn, classes_ is {tuple(subject.after_session.classes_)}; it must be {wanted}.")
 
 
 def scores_are_numbers(subject: Subject) -> None:
-    """Scores have one number per node asked about and class seen, and none of them is NaN."""
+    """scores() returns one number per requested node and class seen, none of them NaN."""
     ask(subject.after_session, stream_of(), 1)
 
 
 def scores_do_not_depend_on_who_else_is_asked(subject: Subject) -> None:
-    """A node's scores do not depend on which other nodes are asked about."""
+    """A node's scores do not depend on which other nodes are requested."""
     learner, visible, nodes = subject.after_session, stream_of().evaluation_graph(1), stream_of().queries(1).nodes
     together = learner.scores(visible, nodes)
-    same(learner.scores(visible, nodes[::3]), together[::3], "asked about every third node, scores are others")
-    same(learner.scores(visible, nodes[:1]), together[:1], "asked about one node alone, its scores are others")
-    same(learner.scores(visible, nodes[::-1]), together[::-1], "asked in another order, scores are others")
+    same(learner.scores(visible, nodes[::3]), together[::3], "scores differ if only every third node is requested")
+    same(learner.scores(visible, nodes[:1]), together[:1], "scores differ if only one node is requested")
+    same(learner.scores(visible, nodes[::-1]), together[::-1], "scores differ if nodes are requested in another order")
 
 
 def asking_changes_nothing(subject: Subject) -> None:
-    """Asking for scores leaves the state as it is."""
+    """scores() does not change the state."""
     stream, learner = subject.fitted()
     before = through_a_file(learner.state())
     for _ in range(2):
@@ -74,60 +73,66 @@ def asking_changes_nothing(subject: Subject) -> None:
 
 
 def a_loaded_learner_scores_the_same(subject: Subject) -> None:
-    """A state, written to a file and read into a new learner, gives the same scores and classes."""
+    """A state that is written to a file and loaded into a new learner gives the same scores and classes."""
     copy = subject.loaded(subject.after_session.state())
     if tuple(copy.classes_) != tuple(subject.after_session.classes_):
         before = subject.after_session.classes_
         raise Broken(f"a loaded learner has classes_ {tuple(copy.classes_)}, the saved one {before}.")
-    same(ask(copy, stream_of(), 1), ask(subject.after_session, stream_of(), 1), "a loaded learner has other scores")
+    same(ask(copy, stream_of(), 1), ask(subject.after_session, stream_of(), 1), "a loaded learner has different scores")
 
 
 def a_loaded_learner_goes_on_as_the_saved_one(subject: Subject) -> None:
-    """What follows does not depend on whether a learner was saved and loaded in between."""
+    """A learner that was saved and loaded learns further sessions as the original does."""
     stream, learner = subject.fitted()
     learner.learn(subject.session(stream, 1))
     copy = subject.loaded(learner.state())
     for each in (learner, copy):
         each.learn(subject.session(stream, 2))
-    same(ask(copy, stream, 2), ask(learner, stream, 2), "after a further session a loaded learner has other scores")
+    same(
+        ask(copy, stream, 2), ask(learner, stream, 2), "after a further session, a loaded learner has different scores"
+    )
 
 
 def a_state_stays_what_it_was(subject: Subject) -> None:
-    """A state does not change while the learner goes on."""
+    """A saved state does not change while the learner learns further sessions."""
     stream, learner = subject.fitted()
     state, expected = learner.state(), ask(learner, stream, 0)
     for number in range(1, len(stream) + 1):
         learner.learn(subject.session(stream, number))
     scores = ask(subject.loaded(state), stream, 0)
-    same(scores, expected, "a state of after session 0 gives other scores once further sessions were learned: copy it")
+    same(scores, expected, "the state after session 0 changed when further sessions were learned: copy its arrays")
 
 
 def an_earlier_state_is_that_of_then(subject: Subject) -> None:
-    """A learner that goes back to an earlier state of its own scores as it did then."""
+    """A learner that loads its own earlier state has the same scores as then."""
     stream, learner = subject.fitted()
     state, expected = through_a_file(learner.state()), ask(learner, stream, 0)
     learner.learn(subject.session(stream, 1))
     ask(learner, stream, 1)
     learner.load_state(state)
-    same(ask(learner, stream, 0), expected, "gone back to an earlier state, it has other scores: load_state keeps more")
+    same(
+        ask(learner, stream, 0),
+        expected,
+        "after loading an earlier state, scores differ: load_state keeps later values",
+    )
 
 
 def a_copy_goes_on_by_itself(subject: Subject) -> None:
-    """A copy knows the same and goes on as the learner would; what it learns the learner never sees."""
+    """A copy has the same scores and learns as the original; what it learns does not affect the original."""
     stream, learner = subject.fitted(track="open")
     visible, (first, second) = stream.base.visible_graph, (subject.session(stream, number) for number in (1, 2))
     learner.learn(first)
     expected, before = learner.scores(visible, visible.nodes), through_a_file(learner.state())
     copy = learner.copy(visible)
-    same(copy.scores(visible, visible.nodes), expected, "a copy has other scores")
+    same(copy.scores(visible, visible.nodes), expected, "a copy has different scores")
     copy.learn(second)
     later = copy.scores(visible, visible.nodes)
     copy.restate(visible, (stream.base.train, stream.base.train_labels), (second.supports, second.support_labels))
     copy.drop_nodes(second.supports[:1])
-    same_state(learner.state(), before, "what its copy learned changed the state")
-    same(learner.scores(visible, visible.nodes), expected, "what its copy learned changed the scores")
+    same_state(learner.state(), before, "learning with a copy changed the original's state")
+    same(learner.scores(visible, visible.nodes), expected, "learning with a copy changed the original's scores")
     learner.learn(second)
-    same(learner.scores(visible, visible.nodes), later, "after a further session a copy has other scores")
+    same(learner.scores(visible, visible.nodes), later, "after a further session, a copy has different scores")
 
 
 def a_seed_gives_one_result(subject: Subject) -> None:
@@ -137,12 +142,12 @@ def a_seed_gives_one_result(subject: Subject) -> None:
     same(
         ask(learner, stream, 1),
         ask(subject.after_session, stream, 1),
-        "two learners with one seed have other scores: draw from `seed`",
+        "two learners with the same seed have different scores: use `seed` for all random numbers",
     )
 
 
 def what_is_handed_over_stays_as_it_is(subject: Subject) -> None:
-    """A learner does not write into the sessions and graphs that it is handed."""
+    """A learner does not write into the sessions and graphs that it receives."""
     stream = make_stream(stream_of().graph, stream_of().protocol, seed=1)
     learner, base, session = subject.make(), stream.base, subject.session(stream, 1)
     before = arrays(base), arrays(session)
@@ -152,11 +157,11 @@ def what_is_handed_over_stays_as_it_is(subject: Subject) -> None:
     for old, new in zip(before, (arrays(base), arrays(session)), strict=True):
         changed = [name for name in old if not np.array_equal(old[name], new[name])]
         if changed:
-            raise Broken(f"it changed {changed[0]} of what it was handed: copy before writing.")
+            raise Broken(f"it changed {changed[0]} of a session: copy arrays before writing into them.")
 
 
 def every_kind_of_stream_can_be_learned(subject: Subject) -> None:
-    """One shot, a smaller last session, no or few pseudo-novel classes, every track, both protocols."""
+    """Streams of every kind can be learned: one shot, few pseudo-novel classes, every track, both protocols."""
     kinds: list[dict[str, Any]] = [
         {"shot": 1},
         {"way": 2, "base": 3},
@@ -174,13 +179,15 @@ def every_kind_of_stream_can_be_learned(subject: Subject) -> None:
 
 
 def more_supports_and_unequal_shots_are_learned(subject: Subject) -> None:
-    """Classes of a session may have unequal numbers of supports, and known classes may get more, old ones included."""
+    """Classes of a session may have unequal numbers of supports, and known classes may get further supports."""
     for track in ("transductive", "isolated"):
         stream, learner = subject.fitted(track=track, way=2)
         whole = stream.session(1)
         nodes, labels, visible = whole.supports, whole.support_labels, whole.visible_graph
         last = labels == labels.max()
-        first = np.r_[np.flatnonzero(~last)[:1], np.flatnonzero(last)]  # one support of one class, all of the other
+        first = np.r_[
+            np.flatnonzero(~last)[:1], np.flatnonzero(last)
+        ]  # one support of the first class, all supports of the second
         rest = np.setdiff1d(np.arange(labels.size), first)
         learner.learn(Session(1, whole.new_classes, nodes[first], labels[first], visible, stream.protocol.track))
         learner.learn(Session(2, (), nodes[rest], labels[rest], visible, stream.protocol.track))
@@ -191,7 +198,7 @@ def more_supports_and_unequal_shots_are_learned(subject: Subject) -> None:
 
 
 def supports_without_edges_are_learned(subject: Subject) -> None:
-    """Nodes without an edge are nodes too."""
+    """Nodes without edges can be learned and scored."""
     _learn_all_sessions(subject, SPARSE_GRAPH, base=3, pseudo_novel=3)
 
 
@@ -203,7 +210,7 @@ def _learn_all_sessions(subject: Subject, graph: str = GRAPH, **changes: Any) ->
 
 
 def an_interrupted_fit_goes_on(subject: Subject) -> None:
-    """At every checkpoint that fit announces, the state is complete: a new learner goes on from it to the same end."""
+    """A fit that is resumed from any of its checkpoints ends with the same scores."""
     base, states = stream_of().base, Checkpoints()
     whole = subject.make()
     whole.fit(base, states)
@@ -212,12 +219,12 @@ def an_interrupted_fit_goes_on(subject: Subject) -> None:
     for place in sorted({0, len(kept) // 2, len(kept) - 1} & set(range(len(kept)))):
         copy = subject.loaded(kept[place])
         copy.fit(base)
-        why = f"gone on from checkpoint {place + 1} of {len(kept)}, fit ends with other scores"
+        why = f"resumed from checkpoint {place + 1} of {len(kept)}, fit ends with different scores"
         same(copy.scores(base.visible_graph, base.validation), expected, why)
 
 
 def stored_says_what_is_kept(subject: Subject) -> None:
-    """stored() gives the bytes of nodes, features, embeddings and weights, and chosen() plain values."""
+    """stored() returns the bytes of nodes, features, embeddings and weights, and chosen() returns JSON values."""
     stored = subject.after_session.stored()
     if set(stored) != set(KINDS):
         raise Broken(f"stored() has the kinds {sorted(stored)}; they must be {', '.join(KINDS)}.")
@@ -231,7 +238,7 @@ def stored_says_what_is_kept(subject: Subject) -> None:
 
 
 def embeddings_are_what_scores_come_from(subject: Subject) -> None:
-    """embeddings() has a row per node; some rows computed alone are the same; given embeddings change no score."""
+    """embeddings(), embeddings_of_rows() and use_embeddings() agree with each other and with scores()."""
     visible = stream_of().evaluation_graph(1)
     expected = ask(subject.after_session, stream_of(), 1)
     copy = subject.loaded(subject.after_session.state())
@@ -244,22 +251,22 @@ def embeddings_are_what_scores_come_from(subject: Subject) -> None:
         raise Broken(f"embeddings_of_rows() has shape {alone.shape}; it must be {embeddings[rows].shape}.")
     digits = max(CLOSE, 2 * float(np.finfo(embeddings.dtype).eps)) if embeddings.dtype.kind == "f" else CLOSE
     if not np.allclose(alone, embeddings[rows], rtol=digits, atol=digits):
-        raise Broken("embeddings_of_rows() differs from those rows of embeddings().")
+        raise Broken("embeddings_of_rows() differs from the same rows of embeddings().")
     copy.use_embeddings(visible, embeddings)
-    same(ask(copy, stream_of(), 1), expected, "with its own embeddings given back, scores are others")
+    same(ask(copy, stream_of(), 1), expected, "after use_embeddings() with its own embeddings, scores differ")
 
 
 def explain_answers_or_says_none(subject: Subject) -> None:
-    """explain() answers an Explanation, or None."""
+    """explain() returns an Explanation or None."""
     node = int(stream_of().queries(1).nodes[0])
     explanation = subject.after_session.explain(stream_of().evaluation_graph(1), node)
     if explanation is not None and not isinstance(explanation, Explanation):
-        raise Broken(f"explain() answers a {type(explanation).__name__}; it must be a graphfcl Explanation, or None.")
+        raise Broken(f"explain() returns a {type(explanation).__name__}; it must be a graphfcl Explanation or None.")
 
 
 def restating_what_is_known_changes_nothing(subject: Subject) -> None:
-    """restate() with the labels a learner has leaves its scores; if it forgets exactly, fewer labels are as if the
-    others had never been learned, and labels may come in pieces."""
+    """restate() with the same labels does not change scores. If forgets_exactly is True, restate() with fewer labels
+    removes all traces of the others, and labels may arrive in several sessions."""
     stream, learner = subject.fitted(track="open")
     visible, session = stream.base.visible_graph, pool_among_supports(subject.session(stream, 1))
     train, supports = (stream.base.train, stream.base.train_labels), (session.supports, session.support_labels)
@@ -268,18 +275,18 @@ def restating_what_is_known_changes_nothing(subject: Subject) -> None:
     expected = learner.scores(visible, visible.nodes)
     if not learner.restate(visible, train, supports):
         return
-    same(learner.scores(visible, visible.nodes), expected, "restated with the same labels, it has other scores")
+    same(learner.scores(visible, visible.nodes), expected, "after restate() with the same labels, scores differ")
     if learner.forgets_exactly:
         nodes, labels = supports[0][:-1], supports[1][:-1]
         never.learn(Session(1, session.new_classes, nodes, labels, visible, "open"))
         learner.restate(visible, train, (nodes, labels))
         scores, wanted = (each.scores(visible, visible.nodes) for each in (learner, never))
-        same(scores, wanted, "forgets_exactly is True, but a support that was taken back still shows in the scores")
+        same(scores, wanted, "forgets_exactly is True, but a removed support still affects scores")
         _labels_may_come_in_pieces(subject, stream, session)
 
 
 def _labels_may_come_in_pieces(subject: Subject, stream: Stream, session: Session) -> None:
-    """All labels but the first, and one of a class of session 0, in a second session that names the earlier ones."""
+    """Learn the same labels in one session, and in two sessions of which the second lists the earlier labels."""
     base, visible = stream.base, stream.base.visible_graph
     nodes = np.concatenate([session.supports, base.validation[:1]])
     labels = np.concatenate([session.support_labels, base.validation_labels[:1]])
@@ -297,11 +304,13 @@ def _labels_may_come_in_pieces(subject: Subject, stream: Stream, session: Sessio
     more = {"earlier": earlier[0], "earlier_labels": earlier[1]}
     pieces.learn(Session(2, (), nodes[rest], labels[rest], visible, "open", **more))
     scores, wanted = (each.scores(visible, visible.nodes) for each in (pieces, whole))
-    same(scores, wanted, "forgets_exactly is True, but labels in two sessions do not come to the same as at once")
+    same(
+        scores, wanted, "forgets_exactly is True, but labels learned in two sessions give different scores than in one"
+    )
 
 
 def dropped_nodes_are_no_longer_needed(subject: Subject) -> None:
-    """After drop_nodes() a learner answers about a graph that no longer has those nodes."""
+    """After drop_nodes(), a learner can score a graph without these nodes."""
     stream, copy = stream_of(), subject.loaded(subject.after_session.state())
     visible, session = stream.evaluation_graph(1).loaded(), subject.session(stream, 1)
     gone = session.supports[:1]
@@ -310,7 +319,7 @@ def dropped_nodes_are_no_longer_needed(subject: Subject) -> None:
     smaller = VisibleGraph(visible.nodes[kept], visible.adjacency[kept][:, kept], visible.features[kept])
     scores = copy.scores(smaller, smaller.nodes[:5])
     if scores.shape != (5, len(copy.classes_)):
-        raise Broken(f"after drop_nodes() scores have shape {scores.shape}; they must be (5, {len(copy.classes_)}).")
+        raise Broken(f"after drop_nodes(), scores have shape {scores.shape}; it must be (5, {len(copy.classes_)}).")
 
 
 Rule = Callable[[Subject], None]

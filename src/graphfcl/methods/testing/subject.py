@@ -1,4 +1,4 @@
-"""What rules are applied to: a learner class, small streams, and how its answers are compared."""
+"""The subject of the contract checks: a learner class on small streams, and comparisons of its scores."""
 
 import json
 from functools import cache, cached_property
@@ -16,17 +16,17 @@ from graphfcl.stream.sessions import Session
 from graphfcl.stream.stream import Stream, make_stream
 
 GRAPH = "synthetic:nodes=360,edges=1400,classes=9,features=100,signal=0.9,skew=0.4"
-CLOSE = 1e-4  # of a score's size: how far two ways to the same scores may differ
+CLOSE = 1e-4  # relative tolerance between two computations of the same scores
 
 
 class Broken(Exception):
-    """A rule does not hold; the message says why."""
+    """A rule is broken; the message says why."""
 
 
 class Subject:
-    """A learner class under check, with streams and a learner that several rules share.
+    """A learner class under test, with a fitted learner that several rules share.
 
-    settings: changes of its settings, so that it learns quickly.
+    ``settings`` are settings that differ from the defaults, for example to make the check faster.
     """
 
     def __init__(self, learner: type[Learner], settings: dict[str, Any] | None = None) -> None:
@@ -37,7 +37,7 @@ class Subject:
         return self.learner(with_changes(self.learner.settings_type(), self.settings, self.learner.name), seed=seed)
 
     def session(self, stream: Stream, number: int) -> Session:
-        """A session as an evaluation hands it over."""
+        """Return a session as an evaluation passes it to the learner."""
         paper = stream.protocol.name == "paper" and self.flags.trains_on_query_labels
         return stream.session(number, with_query_labels=paper, with_pool_labels=self.flags.uses_pool_labels)
 
@@ -46,25 +46,25 @@ class Subject:
         return DeclaredFlags.of(self.make())
 
     def fitted(self, graph: str = GRAPH, *, seed: int = 0, **changes: Any) -> tuple[Stream, Learner]:
-        """A small stream, and a new learner that has learned its session 0. changes: of the stream's protocol."""
+        """Return a small stream and a learner that is fitted to its session 0. ``changes`` change the protocol."""
         stream, learner = stream_of(graph, **changes), self.make(seed)
         learner.fit(stream.base)
         return stream, learner
 
     @cached_property
     def after_session(self) -> Learner:
-        """A learner after its first novel session. No rule changes it but by asking."""
+        """A learner after its first novel session. Rules only call its ``scores``."""
         stream, learner = self.fitted()
         learner.learn(self.session(stream, 1))
         return learner
 
     @cached_property
     def answers(self) -> np.ndarray:
-        """(n, C) scores of all nodes that are visible after the first novel session, by ``after_session``."""
+        """(n, C) scores of ``after_session`` for all nodes that are visible after the first novel session."""
         return self._scores_of(self.after_session)
 
     def answers_of_seed(self, seed: int) -> np.ndarray:
-        """The same of a learner with another seed."""
+        """Compute :attr:`answers` with another seed."""
         if seed not in self._answers_of_seeds:
             stream, learner = self.fitted(seed=seed)
             learner.learn(self.session(stream, 1))
@@ -76,14 +76,14 @@ class Subject:
         return learner.scores(visible, visible.nodes)
 
     def loaded(self, state: LearnerState) -> Learner:
-        """Another learner with this state, which goes through the bytes of a file."""
+        """Load a state into a new learner after it was converted to the bytes of a file and back."""
         learner = self.make()
         learner.load_state(through_a_file(state))
         return learner
 
 
 def stream_of(graph: str = GRAPH, **changes: Any) -> Stream:
-    """A small stream of ten classes or fewer; a new one each time, because a learner may spoil what it is handed."""
+    """Make a small stream. Each call makes a new one, because a learner may write into the arrays it receives."""
     return make_stream(_graph(graph), Protocol(base=4, pseudo_novel=3, way=1, shot=4), seed=0, **changes)
 
 
@@ -93,12 +93,12 @@ def _graph(name: str) -> Graph:
 
 
 def through_a_file(state: LearnerState) -> LearnerState:
-    """The state as a reader of a checkpoint gets it."""
+    """Convert a state to the bytes of a checkpoint and back."""
     from safetensors.torch import load, save
 
     for name, tensor in state.tensors.items():
         if not isinstance(tensor, torch.Tensor):
-            raise Broken(f"state().tensors[{name!r}] is a {type(tensor).__name__}, no tensor.")
+            raise Broken(f"state().tensors[{name!r}] is a {type(tensor).__name__}, not a tensor.")
     try:
         values = json.dumps(state.values)
     except (TypeError, ValueError) as error:
@@ -107,7 +107,7 @@ def through_a_file(state: LearnerState) -> LearnerState:
 
 
 class Checkpoints(Progress):
-    """Keeps the state of every checkpoint."""
+    """Collects the state at each checkpoint."""
 
     def __init__(self) -> None:
         self.kept: list[LearnerState] = []
@@ -117,13 +117,13 @@ class Checkpoints(Progress):
 
 
 def ask(learner: Learner, stream: Stream, session: int) -> np.ndarray:
-    """Scores of all queries after a session, checked for their form."""
+    """Compute the scores of all queries after a session, and check their type and shape."""
     nodes, classes = stream.queries(session).nodes, stream.classes_seen(session)
     scores = learner.scores(stream.evaluation_graph(session), nodes)
     if not isinstance(scores, np.ndarray) or scores.dtype.kind != "f":
-        raise Broken("scores() must answer a numpy array of floats.")
+        raise Broken("scores() must return a numpy array of floats.")
     if scores.shape != (nodes.size, classes):
-        raise Broken(f"scores() has shape {scores.shape}; {nodes.size} nodes and {classes} classes were asked about.")
+        raise Broken(f"scores() has shape {scores.shape}; it must be ({nodes.size}, {classes}), nodes by classes seen.")
     if tuple(learner.classes_) != stream.classes[:classes]:
         raise Broken(f"after session {session}, classes_ is {learner.classes_}; it must be {stream.classes[:classes]}.")
     if np.isnan(scores).any():
@@ -138,7 +138,7 @@ def same(actual: np.ndarray, expected: np.ndarray, complaint: str) -> None:
 
 
 def agreement_of(first: np.ndarray, second: np.ndarray) -> float:
-    """The share of nodes to which two (n, C) scores give the same class."""
+    """Compute the fraction of nodes to which two (n, C) score arrays assign the same class."""
     return float((first.argmax(axis=1) == second.argmax(axis=1)).mean())
 
 
@@ -156,13 +156,13 @@ def same_state(actual: LearnerState, expected: LearnerState, complaint: str) -> 
 
 
 def _equal(first: torch.Tensor, second: torch.Tensor) -> bool:
-    """The same, NaN where the other is NaN."""
+    """Whether two tensors are equal, with NaN in the same places."""
     a, b = first.numpy(), second.numpy()
     return a.shape == b.shape and np.array_equal(a, b, equal_nan=first.is_floating_point())
 
 
 def arrays(session: Any) -> dict[str, np.ndarray]:
-    """Copies of all arrays of a session and of its graph."""
+    """Copy all arrays of a session and of its graph."""
     copies = {name: value.copy() for name, value in vars(session).items() if isinstance(value, np.ndarray)}
     visible = session.visible_graph
     copies |= {"visible_graph.nodes": visible.nodes.copy(), "visible_graph.adjacency": visible.adjacency.data.copy()}
