@@ -1,8 +1,9 @@
-"""What looks wrong with a graph before anything is trained on it.
+"""Check a graph for problems before a model is trained on it.
 
 Whether edges and their weights help is measured with a class-balanced ridge regression on propagated features: with
 P = D^(-1/2) (A + I) D^(-1/2) and the features X, projected to ``WIDTH`` random directions if they are wider,
-H = [X, PX, P²X] and W = (HᵀCH + λI)^(-1) HᵀCY, where C weighs every class alike. Labelled nodes are predicted by folds.
+H = [X, PX, P²X] and W = (HᵀCH + λI)^(-1) HᵀCY. C gives every class the same weight. Labelled nodes are predicted by
+cross-validation.
 """
 
 import difflib
@@ -32,9 +33,18 @@ LONE = 0.5  # share of nodes without edges
 
 @dataclass(frozen=True)
 class Finding:
-    """Something of a graph that a user should look at.
+    """Possible problem of a graph that a user should look at.
 
-    kind: one word for programs. serious: whether it may make a model useless, or hides a mistake. text: one sentence.
+    Args:
+        kind: Identifier for programs, such as ``edges-hurt``.
+        serious: Whether the problem may make a model useless, or hides a mistake.
+        text: One sentence that describes the problem and what to do.
+
+    Examples:
+        >>> from graphfcl import Finding
+        >>> finding = Finding("one-class", True, "The graph has 1 class: a classifier needs two or more.")
+        >>> finding.as_json()["serious"]
+        True
     """
 
     kind: str
@@ -42,13 +52,28 @@ class Finding:
     text: str
 
     def as_json(self) -> dict[str, Any]:
+        """Return the fields as JSON values."""
         return asdict(self)
 
 
 def check_graph(source: object, *, seed: int = 0) -> list[Finding]:
-    """What looks wrong with a graph: columns, classes, labels, edges and their weights; what is serious comes first.
+    """Check columns, classes, labels, edges and edge weights of a graph for problems.
 
-    source: what ``fit`` takes; a graph folder is read into memory.
+    Args:
+        source: Graph as for :meth:`GraphClassifier.fit`. A graph folder is read into memory.
+        seed: Seed of the random generator.
+
+    Returns:
+        Findings, serious ones first; empty if there are none.
+
+    Raises:
+        InputError: If ``source`` is not a graph.
+
+    Examples:
+        >>> from graphfcl import check_graph, from_edge_index
+        >>> graph = from_edge_index([[0, 1], [1, 2]], [[0.0], [1.0], [2.0]], ["a", "a", "a"])
+        >>> [finding.kind for finding in check_graph(graph)]
+        ['one-class']
     """
     graph = as_graph(source, "check_graph").loaded()
     found = [

@@ -1,4 +1,4 @@
-"""A few tight groups among the nodes of a model that look like none of its classes, described in the user's words."""
+"""Find groups of similar nodes that look like none of the known classes, and describe them in the user's words."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -33,15 +33,33 @@ LINKED = 3  # classes of neighbours, named at most
 
 @dataclass(frozen=True)
 class Group:
-    """Nodes without a label that are likely of one class that has no name yet.
+    """Unlabelled nodes that probably belong to one class that has no name yet.
 
-    number: 1 is the tightest. nodes: ids of its members, most typical first. size: how many there are; of more than
-        20,000 nodes that look unknown so many are drawn, and members are counted among these.
-    typical: ids of up to 5 members that stand for different parts of it. words: features that are common in it and rare
-        elsewhere, where features have names. neighbours, shares: classes of labelled nodes that members link to, and
-        the share of these links that each has.
-    estimated_purity: the share of its largest class that equally tight groups of classes had that the fit held out;
-        in a model without a held-out run, that equally tight balls of labelled nodes have. why: one sentence.
+    If more than 20,000 nodes look unknown, groups are searched among a random sample of 20,000 of them. Members are
+    then members of that sample.
+
+    Args:
+        number: Rank of the group; 1 is the tightest.
+        nodes: Ids of the members, most typical first.
+        size: Number of members.
+        typical: Ids of up to 5 members from different parts of the group.
+        words: Features that are common in the group and rare elsewhere; empty if features have no names.
+        neighbours: Classes of labelled nodes that members link to, most frequent first.
+        shares: Share of each of these classes in the links.
+        estimated_purity: Estimated share of the group's largest true class. It is the purity of equally tight groups of
+            held-out classes, measured during the fit. In a model without a held-out run it is the purity of equally
+            tight neighbourhoods of labelled nodes.
+        why: One sentence that describes the group.
+
+    Examples:
+        >>> from graphfcl import GraphClassifier, load_dataset
+        >>> graph, _ = load_dataset("synthetic:nodes=400,edges=2000,classes=6,features=30,signal=1.0")
+        >>> model = GraphClassifier("sgc-ridge").fit(graph, hide_classes=["class-01"])
+        >>> group = model.groups(1)[0]
+        >>> len(group.typical)
+        5
+        >>> "new class" in model.name_group(group, "new class").classes_
+        True
     """
 
     number: int
@@ -56,11 +74,11 @@ class Group:
 
     @property
     def reason(self) -> str:
-        """Why its members are taught, in a few words that are kept with their labels."""
+        """Reason that is stored with the labels if the group is taught as a class."""
         return f"member of a group of {self.size} similar nodes, estimated purity {100 * self.estimated_purity:.0f} %"
 
     def as_json(self) -> dict[str, Any]:
-        """Its fields as JSON values."""
+        """Return the fields as JSON values."""
         return {
             "number": self.number,
             "size": self.size,

@@ -1,7 +1,7 @@
-"""How diverse some nodes are, compared with random members of known classes.
+"""Measure how diverse some nodes are, compared with random members of known classes.
 
-Two nodes are far apart if many nodes of the graph are nearer to one of them than the other is. With r(u, v) the share
-of sampled nodes that are more similar to u than v is, the spread of a set of nodes is the mean of log r(u, v) over its
+Two nodes are far apart if many nodes of the graph are nearer to one of them than the other is. Let r(u, v) be the share
+of sampled nodes that are more similar to u than v is. The spread of a set of nodes is the mean of log r(u, v) over its
 pairs. Shares are used instead of cosines because classes differ in density.
 """
 
@@ -28,8 +28,20 @@ ALIKE = 0.02  # nodes are too alike if at most this share of the random sets is 
 
 @dataclass(frozen=True)
 class Spread:
-    """value: 0..1, the share of random sets of one known class that are less spread. alike: whether that is so low that
-    more diverse nodes would teach more. say: one sentence."""
+    """Diversity of some nodes.
+
+    Args:
+        value: Share, 0 to 1, of random sets of nodes of one known class that are less diverse.
+        alike: Whether the share is so low that more diverse nodes would teach a class better.
+        say: One sentence.
+
+    Examples:
+        >>> from graphfcl import GraphClassifier, load_dataset
+        >>> graph, _ = load_dataset("synthetic:nodes=200,edges=800,classes=6,features=30")
+        >>> model = GraphClassifier("sgc-ridge").fit(graph)
+        >>> model.spread([0, 1, 2, 3]).alike
+        False
+    """
 
     value: float
     alike: bool

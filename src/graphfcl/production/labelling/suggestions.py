@@ -1,4 +1,6 @@
-"""What to label next: nodes that a strategy names, each with a reason in plain words and what the model thinks."""
+"""What to label next: nodes that a strategy chooses, each with a reason in plain words and the model's likeliest
+classes.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -30,15 +32,29 @@ Likeliest = tuple[tuple[ClassLabel, float], ...]  # classes and their probabilit
 
 @dataclass(frozen=True)
 class Suggestion:
-    """A node worth labelling.
+    """Unlabelled node that is worth labelling.
 
-    node: its id. reason: ``cluster``, ``unknown``, ``uncovered``, ``between`` or ``random``; ``unknown`` only if the
-        model calls the node unknown. why: one sentence.
-    classes, probabilities: the likeliest classes, at most 5, and how probable each is; none without a model.
-    unknown: whether the model calls it unknown, as in :meth:`GraphClassifier.predictions`. unknown_score: its unknown
-        score, 0 without a model.
+    Each field is a plain value or a tuple of values of one type, so that pandas and Polars can make a table of
+    suggestions.
 
-    Each field is a plain value or a tuple of values of one type, so that pandas and polars make a table of suggestions.
+    Args:
+        node: Id of the node.
+        reason: ``cluster``, ``unknown``, ``uncovered``, ``between`` or ``random``. ``unknown`` only if the model calls
+            the node unknown.
+        why: One sentence that explains the reason.
+        classes: Likeliest classes, at most 5; empty without a model.
+        probabilities: Probability of each of these classes.
+        unknown: Whether the model calls the node unknown, as in :meth:`GraphClassifier.predictions`.
+        unknown_score: Unknown score of the node; 0 without a model.
+
+    Examples:
+        >>> from graphfcl import load_dataset, suggest_for_graph
+        >>> graph, _ = load_dataset("synthetic:nodes=200,edges=800,classes=6,features=30")
+        >>> best, *others = suggest_for_graph(graph, budget=3)
+        >>> best.reason
+        'cluster'
+        >>> len(others)
+        2
     """
 
     node: Any
@@ -50,7 +66,7 @@ class Suggestion:
     unknown_score: float
 
     def as_json(self) -> dict[str, Any]:
-        """Its fields as JSON values."""
+        """Return the fields as JSON values."""
         return {
             "node": self.node,
             "reason": self.reason,
@@ -67,7 +83,7 @@ class Suggestion:
 def suggest_for_model(
     state: ModelState, budget: int, strategy: str | type[Strategy], seed: int
 ) -> tuple[Suggestion, ...]:
-    """Nodes of a model without a label, best first."""
+    """Suggest unlabelled nodes of a model, best first."""
     budget, seed, strategy = _checked(budget, seed, strategy)
     parts, probabilities, random = state.parts, RowAnswers(state), np.random.default_rng([seed, 20])
     visible, labels, calibration = parts.graph.visible, parts.label_store, state.calibration()
@@ -96,11 +112,31 @@ def suggest_for_model(
 def suggest_for_graph(
     graph: AnyGraph, budget: int = 20, *, strategy: str | type[Strategy] = "auto", seed: int = 0
 ) -> tuple[Suggestion, ...]:
-    """Nodes of a graph without a model, best first.
+    """Suggest nodes of a graph to label before there is a model.
 
-    Labelled nodes are not suggested, and count as taught. If all of them are labelled, they count as not labelled.
-    Nodes are compared by features that depend on no label, and by their links where features are few or missing;
-    strategies that need a model are refused.
+    Nodes are compared by features that depend on no label, and by their links where features are few or missing.
+
+    Args:
+        graph: Graph in memory or :class:`GraphFolder`; PyG data and networkx graphs are converted. Labelled nodes are
+            not suggested, and count as taught. If all nodes are labelled, the labels are ignored.
+        budget: Largest number of suggestions.
+        strategy: Name of a strategy, or a subclass of :class:`Strategy`. Strategies that need a model are refused.
+        seed: Seed of the random generator.
+
+    Returns:
+        Suggestions, best first.
+
+    Raises:
+        InputError: If an argument is unusable, or the strategy needs a model.
+
+    Examples:
+        >>> from graphfcl import load_dataset, suggest_for_graph
+        >>> graph, _ = load_dataset("synthetic:nodes=200,edges=800,classes=6,features=30")
+        >>> suggestions = suggest_for_graph(graph, budget=5)
+        >>> len(suggestions)
+        5
+        >>> suggestions[0].why
+        'it is typical of ... nodes that no labelled node is nearer to'
     """
     graph = as_graph(graph, "suggest_for_graph")
     budget, seed, strategy = _checked(budget, seed, strategy)
