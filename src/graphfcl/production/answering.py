@@ -134,8 +134,6 @@ class AnsweringModel(LiveModel):
 
         return vectors_of(self._current())
 
-
-
     def predict(self, nodes: Any = None) -> np.ndarray:
         """Predict the class of each node.
 

@@ -145,9 +145,7 @@ class ModelFolder:
         return card
 
     def bytes_read(self) -> int:
-        """Return the number of bytes that this object has read from the folder; models that it loaded count their own.
-
-        """
+        """Return the bytes that this object has read from the folder; models that it loaded count their own."""
         return self._versions.bytes_read()
 
     # Writing
