@@ -27,14 +27,14 @@ SCHEMAS = {
 @pytest.mark.parametrize("name", SCHEMAS)
 def test_tables_that_are_not_those_of_a_model(crafted: CraftedFolder, name: str) -> None:
     crafted.query(SCHEMAS[name])
-    refused(crafted, "its tables are not those of a model")
+    refused(crafted, "its tables are not the tables of a model")
 
 
 def test_a_view_in_the_place_of_a_table(crafted: CraftedFolder) -> None:
     with opened(crafted.path) as connection:
         connection.execute("ALTER TABLE chunk RENAME TO real")
         connection.execute("CREATE VIEW chunk AS SELECT sha256, size, data FROM real")
-    refused(crafted, "its tables are not those of a model")
+    refused(crafted, "its tables are not the tables of a model")
 
 
 def test_a_file_that_is_no_database(crafted: CraftedFolder) -> None:

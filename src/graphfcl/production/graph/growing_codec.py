@@ -88,11 +88,11 @@ def _decode_nodes(part: Part) -> tuple[np.ndarray, int, np.ndarray]:
     """Numbers, the next number, and ids; numbers ascend below the next one, and no id stands twice."""
     numbers, ids = part.array("numbers"), read_ids(part)
     next_number = whole_number(part.value("next_number"), "the next number of a node")
-    need(numbers.dtype == np.int64 and numbers.ndim == 1, "the numbers of its nodes are none")
-    need(numbers.size == 0 or (numbers[0] >= 0 and numbers[-1] < next_number), "a number of a node was never given")
-    need(bool((np.diff(numbers) > 0).all()), "the numbers of its nodes do not ascend")
+    need(numbers.dtype == np.int64 and numbers.ndim == 1, "the numbers of its nodes are invalid")
+    need(numbers.size == 0 or (numbers[0] >= 0 and numbers[-1] < next_number), "a node number was never assigned")
+    need(bool((np.diff(numbers) > 0).all()), "the numbers of its nodes are not ascending")
     need(ids.shape == numbers.shape, "its nodes and their ids differ in number")
-    need(np.unique(ids).size == ids.size, "an id stands twice")
+    need(np.unique(ids).size == ids.size, "an id occurs twice")
     return numbers, next_number, ids
 
 
@@ -117,9 +117,9 @@ def _decode_edges(part: Part, numbers: np.ndarray) -> "sparse.csr_array":
     """(n, n) adjacency."""
     counts, others = part.array("counts"), part.array("others")
     need(others.dtype.kind == "i" and others.ndim == 1, "its edges name no nodes")
-    need(others.size == 0 or numbers.size > 0, "its edges name nodes that are not there")
+    need(others.size == 0 or numbers.size > 0, "its edges name nodes that are not in the graph")
     places = np.searchsorted(numbers, others).clip(max=max(0, numbers.size - 1))
-    need(np.array_equal(numbers[places], others), "its edges name nodes that are not there")
+    need(np.array_equal(numbers[places], others), "its edges name nodes that are not in the graph")
     weights = part.array("weights") if "weights" in part.arrays else np.ones(others.size, np.float32)
     return adjacency_of(csr_of(counts, places, weights, (numbers.size, numbers.size), "edges"))
 
@@ -130,8 +130,8 @@ def adjacency_of(half: "sparse.csr_array") -> "sparse.csr_array":
 
     rows = np.repeat(np.arange(half.shape[0]), np.diff(half.indptr))
     lower, upper = half.indices < rows, half.indices > rows
-    need(bool(lower.all() or upper.all()), "an edge stands twice, or leads to its own node")
-    need(bool((half.data > 0).all()), "an edge has no weight above 0")
+    need(bool(lower.all() or upper.all()), "an edge occurs twice or is a self-loop")
+    need(bool((half.data > 0).all()), "an edge has a weight that is not above 0")
     adjacency = sparse.csr_array(half + half.T)
     adjacency.sort_indices()
     return adjacency
@@ -147,7 +147,7 @@ def csr_of(counts: Any, columns: Any, values: Any, shape: tuple[int, int], what:
     need(columns.ndim == values.ndim == 1 and ends[-1] == columns.size == values.size, f"its {what} differ in number")
     need(columns.dtype.kind == "i" and values.dtype.kind in "fiu", f"its {what} are of an unknown type")
     if columns.size:
-        need(bool(columns.min() >= 0) and bool(columns.max() < shape[1]), f"its {what} lead out of their matrix")
+        need(bool(columns.min() >= 0) and bool(columns.max() < shape[1]), f"its {what} lie outside of their matrix")
     inside = np.ones(max(0, columns.size - 1), dtype=bool)  # whether two entries that follow are of one row
     inside[(ends[1:-1] - 1)[(ends[1:-1] > 0) & (ends[1:-1] < columns.size)]] = False
     need(bool((np.diff(columns)[inside] > 0).all()), f"its {what} are not in order")
@@ -242,11 +242,11 @@ def decode_views(part: Part, width: int, *, dense: bool) -> tuple["TextWeights |
     stored = {name: part.array(name) for name in VIEW_ARRAYS if name in part.arrays}
     text = standardisation = beside = None
     for key, values in stored.items():
-        need(values.ndim == 1 and values.dtype.kind in "iuf", f"its {key} are no row of numbers")
+        need(values.ndim == 1 and values.dtype.kind in "iuf", f"its {key} are not a list of numbers")
         need(bool(np.isfinite(values).all()), f"its {key} are not all finite")
     if "beside" in part.values:
         groups = part.value("beside")
-        need(isinstance(groups, list) and bool(groups), "its numbers beside words have no groups")
+        need(isinstance(groups, list) and bool(groups), "the groups of its numbers beside words are invalid")
         widths = tuple(whole_number(each, "a group of numbers beside words", 1, width) for each in groups)
         need(sum(widths) <= width, "its numbers beside words do not fit its features")
         numbers = _standardisation(stored, "beside.", sum(widths), "numbers beside words")
@@ -256,13 +256,16 @@ def decode_views(part: Part, width: int, *, dense: bool) -> tuple["TextWeights |
         if columns is None or weights is None or columns.shape != weights.shape or columns.dtype.kind != "i":
             raise Damaged("its words and their weights differ in number")
         words = width if beside is None else beside.first
-        need(columns.size == 0 or (columns.min() >= 0 and columns.max() < words), "a word has no column")
-        need(not dense, "its words are no counts")
+        need(
+            columns.size == 0 or (columns.min() >= 0 and columns.max() < words),
+            "a word names a column that does not exist",
+        )
+        need(not dense, "its words are not stored as counts")
         least = whole_number(part.value("min_nodes"), "the nodes that a word needs")
         text = TextWeights(columns, weights, min_nodes=least, beside=beside)
-    need(beside is None or text is not None, "it has numbers beside words, and no words")
+    need(beside is None or text is not None, "it has numbers beside words, but no words")
     if "means" in stored or "deviations" in stored:
-        need(dense, "its deviations are none")
+        need(dense, "it has means and deviations of sparse features")
         standardisation = _standardisation(stored, "", width, "features")
     return text, standardisation
 
@@ -274,5 +277,5 @@ def _standardisation(stored: dict[str, np.ndarray], prefix: str, width: int, wha
     means, deviations = stored.get(f"{prefix}means"), stored.get(f"{prefix}deviations")
     if means is None or deviations is None or not means.shape == deviations.shape == (width,):
         raise Damaged(f"its {what} and their means differ in number")
-    need(bool((deviations >= 0).all()), f"the deviations of its {what} are none")
+    need(bool((deviations >= 0).all()), f"the deviations of its {what} are negative")
     return Standardisation(means, deviations)

@@ -59,7 +59,7 @@ def need(fits: bool, what: str) -> None:
 def whole_number(value: Any, what: str, least: int = 0, most: int = 2**62) -> int:
     """Return a value that must be a whole number in a range; true and false are none."""
     if type(value) is not int or not least <= value <= most:
-        raise Damaged(f"{what} is no whole number from {least} to {most}")
+        raise Damaged(f"{what} is not a whole number from {least} to {most}")
     return value
 
 
@@ -77,7 +77,7 @@ def read_json(content: bytes) -> Any:
     except RecursionError as error:
         raise Damaged("it is nested too deeply") from error
     except ValueError as error:  # that of the encoding among them
-        raise error if isinstance(error, Damaged) else Damaged("it is no JSON") from error
+        raise error if isinstance(error, Damaged) else Damaged("it is not valid JSON") from error
     level: list[Any] = [[values]]
     for _ in range(DEEPEST):
         nested: list[Any] = []

@@ -131,7 +131,7 @@ class Database:
         if not rows:
             return None
         (number, digest), *_ = rows
-        need(type(number) is int and type(digest) is bytes, "its list of versions is none")
+        need(type(number) is int and type(digest) is bytes, "its list of versions is invalid")
         return number, digest.hex()
 
     def document(self, kind: str, number: int) -> tuple[dict[str, Any], str]:
@@ -139,12 +139,10 @@ class Database:
         rows = self._query("SELECT content, sha256 FROM document WHERE kind = ? AND number = ?", kind, number)
         need(len(rows) == 1, "it is missing")
         content, digest = rows[0]
-        need(
-            type(content) is bytes and digest == _digest(kind, number, content), "it has another checksum than it says"
-        )
+        need(type(content) is bytes and digest == _digest(kind, number, content), "it does not match its checksum")
         self.bytes_read += len(content)
         values = read_json(content)
-        need(isinstance(values, dict), "it lists nothing")
+        need(isinstance(values, dict), "it is not a JSON object")
         return values, digest.hex()
 
     def put_document(self, kind: str, number: int, values: dict[str, Any]) -> str:
@@ -166,7 +164,7 @@ class Database:
 
     def delete_document(self, kind: str, number: int) -> None:
         deleted = self._write("DELETE FROM document WHERE kind = ? AND number = ?", kind, number)
-        need(deleted == 1, "SQLite does not find a row that it lists")
+        need(deleted == 1, "SQLite cannot find a row that it lists")
 
     # Chunks
 
@@ -201,7 +199,7 @@ class Database:
         self._write("REINDEX")  # a damaged index could hide chunks
         going = self.spare_chunks(names)
         for row in going:
-            need(self._write("DELETE FROM chunk WHERE rowid = ?", row) == 1, "SQLite does not find a row that it lists")
+            need(self._write("DELETE FROM chunk WHERE rowid = ?", row) == 1, "SQLite cannot find a row that it lists")
         return sum(going.values())
 
     def spare_chunks(self, names: set[str]) -> dict[int, int]:
@@ -282,7 +280,7 @@ class Database:
                 return []
             most = 1000 + connection.size // ROW
             rows = connection.execute(sql, values).fetchmany(most + 1)
-            need(len(rows) <= most, "it lists more rows than fit into it")
+            need(len(rows) <= most, "it lists more rows than its size allows")
             return rows
 
     def _write(self, sql: str, *values: Any) -> int:
@@ -377,7 +375,7 @@ def _has_tables(connection: sqlite3.Connection, path: Path) -> bool:
     rows = connection.execute("SELECT type, name, tbl_name, sql FROM sqlite_schema LIMIT 9").fetchall()
     if not rows and number == 0:
         return False
-    need(number == FORMAT and rows == SCHEMA, "its tables are not those of a model")
+    need(number == FORMAT and rows == SCHEMA, "its tables are not the tables of a model")
     need(mode in ("delete", "memory"), "it has no rollback journal")
     return True
 

@@ -37,18 +37,20 @@ def read_ids(part: Part, name: str = "ids") -> np.ndarray:
     """The ids that :func:`id_arrays` took apart: int64, or text."""
     if name in part.arrays:
         ids = part.array(name)
-        need(ids.dtype == np.int64 and ids.ndim == 1, "its ids are no whole numbers")
+        need(ids.dtype == np.int64 and ids.ndim == 1, "its ids are not whole numbers")
         return ids
     lengths, letters = part.array(f"{name}.lengths"), part.array(f"{name}.letters")
-    need(lengths.dtype == np.int32 and lengths.ndim == 1 and letters.dtype == np.uint8, "its ids are no text")
-    need(bool(((lengths >= 0) & (lengths <= LONGEST)).all()), "an id has no length that can be")
-    need(int(lengths.sum(dtype=np.int64)) == letters.size, "its ids are longer or shorter than they say")
+    need(
+        lengths.dtype == np.int32 and lengths.ndim == 1 and letters.dtype == np.uint8, "its ids are not stored as text"
+    )
+    need(bool(((lengths >= 0) & (lengths <= LONGEST)).all()), "an id has an invalid length")
+    need(int(lengths.sum(dtype=np.int64)) == letters.size, "the lengths of its ids do not add up")
     content = letters.tobytes()
     ends = [0, *np.cumsum(lengths, dtype=np.int64).tolist()]
     try:
         return text_array([content[start:end].decode("utf-8", "surrogatepass") for start, end in pairwise(ends)])
     except UnicodeDecodeError as error:
-        raise Damaged("an id is no text") from error
+        raise Damaged("an id is not valid text") from error
 
 
 def lookup_part(ids: np.ndarray) -> Part:
@@ -70,7 +72,7 @@ class IdLookup:
 
     def __init__(self, part: Part) -> None:
         self._part, fence = part, part.value("fence")
-        need(isinstance(fence, list), "it has no fence")
+        need(isinstance(fence, list), "it has no index of ids")
         self.of_numbers = all(type(key) is int for key in fence)
         self._fence: list[Any] = fence if self.of_numbers else [bytes.fromhex(str(key)) for key in fence]
 

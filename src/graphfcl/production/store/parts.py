@@ -58,7 +58,7 @@ class Part:
     def length(self, name: str) -> int:
         """How many items a row of numbers has."""
         shape = self.stored(name).shape
-        need(len(shape) == 1, f"its {name} are no row of numbers")
+        need(len(shape) == 1, f"its {name} are not a list of numbers")
         return shape[0]
 
     def all_arrays(self) -> dict[str, np.ndarray]:
@@ -80,7 +80,7 @@ def read_part(database: Database, name: str) -> Part:
     need(len(description) <= LARGEST_PART, "the description of a part is too long")
     stored = read_json(description)
     if not isinstance(stored, dict) or not all(isinstance(stored.get(key), dict) for key in ("values", "arrays")):
-        raise Damaged("a part of it lists nothing")
+        raise Damaged("the description of a part is invalid")
     return Part(stored["values"], {key: StoredArray(database, how) for key, how in stored["arrays"].items()})
 
 
@@ -103,17 +103,19 @@ class StoredArray:
     def _checked(self) -> tuple[np.dtype[Any], tuple[int, ...], list[int], list[str]]:
         """Type, shape, items and names of chunks."""
         how = self._description
-        need(isinstance(how, dict) and how.get("dtype") in DTYPES, "an array has a type that is not known")
+        need(isinstance(how, dict) and how.get("dtype") in DTYPES, "an array has an unknown type")
         shape, items, names = how.get("shape"), how.get("items"), how.get("chunks")
-        need(isinstance(shape, list) and len(shape) <= AXES and isinstance(items, list), "an array has no shape")
+        need(
+            isinstance(shape, list) and len(shape) <= AXES and isinstance(items, list), "an array has an invalid shape"
+        )
         dtype = np.dtype(how["dtype"])
         most = LARGEST_CHUNK // dtype.itemsize
-        need(all(type(each) is int and 0 < each <= most for each in items), "the length of a chunk is none")
+        need(all(type(each) is int and 0 < each <= most for each in items), "the length of a chunk is invalid")
         size = math.prod(whole_number(axis, "the shape of an array") for axis in shape)
         need(size == sum(items), "the shape of an array and its chunks differ")
         need(size > 0 or math.prod(axis for axis in shape if axis) < 2**62, "an array has a shape that is too large")
         if not isinstance(names, str) or len(names) != 64 * len(items) or not HEXADECIMAL.fullmatch(names):
-            raise Damaged("an array has no list of chunks")
+            raise Damaged("an array has an invalid list of chunks")
         return dtype, tuple(shape), items, [names[start : start + 64] for start in range(0, len(names), 64)]
 
     @property
@@ -144,7 +146,7 @@ class StoredArray:
 
     def rows(self, start: int, end: int) -> np.ndarray:
         """Some rows that follow each other, out of the chunks that hold them."""
-        need(len(self.shape) > 0 and 0 <= start <= end <= self.shape[0], "it has no such rows")
+        need(len(self.shape) > 0 and 0 <= start <= end <= self.shape[0], "rows beyond its end were requested")
         width = math.prod(self.shape[1:])
         ends = self._ends
         first, last = np.searchsorted(ends, [start * width, max(start, end) * width - 1], side="right").tolist()
@@ -171,7 +173,7 @@ class StoredArray:
     def _read_chunk(self, number: int) -> np.ndarray:
         dtype, _, items, names = self._checked
         content = self.database.chunk(names[number])
-        need(len(content) == items[number] * dtype.itemsize, "a chunk has another length")
+        need(len(content) == items[number] * dtype.itemsize, "a chunk has the wrong length")
         if dtype.kind == "b":
             need(max(content) <= 1, "a truth value is neither 0 nor 1")
         return np.frombuffer(content, dtype)
