@@ -22,10 +22,10 @@ from graphfcl.production.labelling.node_vectors import vector_table, vectors_of_
 from graphfcl.production.model.parts import seed_of, whole_number
 from graphfcl.production.model.state import ModelState, RowAnswers
 
-LIKELIEST = 5  # classes that a suggestion names
-COUNTED = 20_000  # candidates that are assigned to the most similar suggestion; of more, so many are drawn
-LABELLED = 5_000  # labelled nodes that they may be more similar to instead
-FEW = 60  # labels below which a class of a graph without a model counts as few-shot
+LIKELIEST = 5  # most classes of a suggestion
+COUNTED = 20_000  # most candidates that are assigned to the most similar suggestion; a random sample of more
+LABELLED = 5_000  # most labelled nodes that candidates may be more similar to than to a suggestion
+FEW = 60  # without a model, a class with fewer labels counts as few-shot
 
 Likeliest = tuple[tuple[ClassLabel, float], ...]  # classes and their probabilities, likeliest first
 
@@ -170,13 +170,13 @@ def _suggestions(
     scores: np.ndarray,
     unknown: np.ndarray,
 ) -> tuple[Suggestion, ...]:
-    """Queries with their reasons. ids, scores, unknown: (w,) of their nodes. classes: their likeliest classes."""
+    """Make suggestions of queries, from (w,) ids, unknown scores and flags, and the likeliest classes of each."""
     sizes = _represented(learning, np.array([query.row for query in queries], dtype=np.int64))
     of_query = zip(ids.tolist(), queries, sizes.tolist(), classes, scores.tolist(), unknown.tolist(), strict=True)
     suggestions = []
     for node, query, size, likeliest, score, is_unknown in of_query:
         reason = query.reason
-        if reason in ("unknown", "uncovered"):  # a strategy knows only how nodes compare
+        if reason in ("unknown", "uncovered"):  # strategies do not know which nodes the model calls unknown
             reason = "unknown" if is_unknown else "uncovered"
         why = _sentence(reason, size, likeliest, score, learning)
         names, probabilities = tuple(name for name, _ in likeliest), tuple(share for _, share in likeliest)
@@ -185,9 +185,10 @@ def _suggestions(
 
 
 def suggestion_table(suggestions: Sequence[Suggestion]) -> dict[str, np.ndarray]:
-    """Columns ``node, class, guess, probability, unknown, reason, why``; ``class`` is empty, to be filled in.
+    """Return the columns ``node, class, guess, probability, unknown, reason, why``; ``class`` is empty, to be filled
+    in.
 
-    The model's likeliest class is its guess: a file that is not filled in teaches nothing.
+    The model's likeliest class is the ``guess``, so a file that is not filled in teaches nothing.
     """
     first = [(each.classes[0], each.probabilities[0]) if each.classes else ("", 0.0) for each in suggestions]
     nodes = [each.node for each in suggestions]
@@ -204,12 +205,12 @@ def suggestion_table(suggestions: Sequence[Suggestion]) -> dict[str, np.ndarray]
 
 
 def _checked(budget: int, seed: int, strategy: str | type[Strategy]) -> tuple[int, int, str]:
-    """The arguments, and the name of the strategy, refused before anything is computed if they cannot be used."""
+    """Return the arguments and the name of the strategy, or refuse unusable ones before anything is computed."""
     from graphfcl.active.registry import register_strategy
 
     budget = whole_number(budget, "the budget", 20)
     if budget < 1:
-        raise InputError(f"a budget of {budget} makes no sense: ask for at least one node.")
+        raise InputError(f"the budget is {budget}: ask for at least one node.")
     name = strategy if isinstance(strategy, str) else register_strategy(strategy).name
     return budget, seed_of(seed), find_strategy(name).name
 
@@ -235,7 +236,9 @@ def _sentence(reason: str, size: int, classes: Likeliest, score: float, learning
 
 
 def _represented(learning: ActiveLearningState, rows: np.ndarray) -> np.ndarray:
-    """(w,) how many candidates are more like a query than like other queries and labelled nodes, itself included."""
+    """Return (w,) numbers of candidates that are more similar to a query than to others and to labelled nodes, with
+    itself.
+    """
     if not rows.size:
         return np.zeros(0, dtype=np.int64)
     random, candidates = np.random.default_rng(0), learning.candidates
