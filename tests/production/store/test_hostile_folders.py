@@ -192,7 +192,7 @@ def test_a_format_that_is_none(crafted: CraftedFolder, number: int) -> None:
 @pytest.mark.parametrize("number", [True, 3.0, "3", None, -3])
 def test_a_version_in_a_manifest_that_is_no_whole_number(crafted: CraftedFolder, number: Any) -> None:
     crafted.change_manifest(lambda manifest: set_in(manifest, "version", number))
-    refused(crafted, "damaged", "its version is no whole number")
+    refused(crafted, "damaged", "its version is not a whole number")
 
 
 @pytest.mark.parametrize("version", ["1", 1.0, True, [1], np.float64(1), b"1"])

@@ -1,4 +1,4 @@
-"""The graph of a model on disk as parts: the digest of its graph folder, and what differs from it."""
+"""Encode the graph of a model on disk as parts: the digest of its graph folder, and the differences from it."""
 
 from collections.abc import Callable
 from functools import cached_property
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from graphfcl.production.graph.folder_model_graph import FolderModelGraph
     from graphfcl.runtime.resources import Resources
 
-CHUNK = 1 << 17  # bytes: an edge more changes the last chunk
+CHUNK = 1 << 17  # bytes; small, because a new edge changes the last chunk
 EDGES = ("first", "second", "weights", "before")
 
 
 def encode_graph(graph: "FolderModelGraph") -> dict[str, PartSource]:
-    """The parts ``nodes``, ``edges`` and ``features``."""
+    """Return the parts ``nodes``, ``edges`` and ``features``."""
     return {
         "nodes": PartSource(lambda: _encode_nodes(graph)),
         "edges": PartSource(lambda: Part({}, {name: getattr(graph.growth, name) for name in EDGES}, chunk=CHUNK)),
@@ -57,7 +57,7 @@ def _encode_features(graph: "FolderModelGraph") -> Part:
 
 
 class StoredFolderGraph(StoredGraph):
-    """part: reads a part. folder: of the model."""
+    """Graph on disk of a version. ``part`` reads a part, and ``folder`` is the folder of the model."""
 
     passes: ClassVar[bool] = True
 
@@ -67,7 +67,7 @@ class StoredFolderGraph(StoredGraph):
 
     @property
     def digest(self) -> str:
-        """That of the graph folder."""
+        """Digest of the graph folder."""
         digest = self._nodes.value("graph")
         need(isinstance(digest, str), "it does not name its graph folder")
         return str(digest)
@@ -133,7 +133,7 @@ class StoredFolderGraph(StoredGraph):
         return rows
 
     def _growth(self, features: Part, count: int, width: int) -> "Growth":
-        """What differs from the graph folder. count, width: of nodes and features of the folder."""
+        """Decode the differences from the graph folder, which has ``count`` nodes and ``width`` features."""
         from graphfcl.graph.folder.grown import Growth
 
         ids, places, gone = read_ids(self._nodes), self._rows("places"), self._rows("gone")

@@ -1,7 +1,8 @@
-"""The parts ``nodes``, ``edges`` and ``features`` of a growing graph, and back.
+"""Encode and decode the parts ``nodes``, ``edges`` and ``features`` of a growing graph.
 
-Chunks end at multiples of node numbers, and an edge stands with the later of its two nodes, by number. Numbers never
-change: a node that comes changes the last chunks, one that leaves changes its own and those of its later neighbours.
+Chunks end at multiples of node numbers, and an edge is stored with the later of its two nodes, by number. Numbers never
+change. So an added node changes only the last chunks, and a removed one only its own chunk and those of its later
+neighbours.
 """
 
 from collections.abc import Callable, Mapping
@@ -21,14 +22,14 @@ if TYPE_CHECKING:  # ids and labels are read without scipy
     from graphfcl.graph import Features, Standardisation, TextWeights
     from graphfcl.production.graph.growing_graph import GrowingGraph
 
-WIDE, MIDDLE, NARROW = 1 << 16, 1 << 14, 1 << 12  # numbers of nodes in one chunk: of a few bytes a node, or of many
+WIDE, MIDDLE, NARROW = 1 << 16, 1 << 14, 1 << 12  # nodes in one chunk, for few, more and many bytes per node
 TAIL = 16
 WIDEST = 1 << 24  # columns of features
 VIEW_ARRAYS = ("text.columns", "text.weights", "means", "deviations", "beside.means", "beside.deviations")
 
 
 def encode_graph(graph: "GrowingGraph") -> dict[str, PartSource]:
-    """Its three parts."""
+    """Return the three parts."""
     seen = (graph.features, graph.numbers, graph.feature_names, graph.text_weights, graph.standardisation)
     return {
         "nodes": PartSource(lambda: encode_nodes(graph), (graph.numbers, graph.ids)),
@@ -38,7 +39,9 @@ def encode_graph(graph: "GrowingGraph") -> dict[str, PartSource]:
 
 
 class StoredGrowingGraph(StoredGraph):
-    """part: reads a part. remember: receives how a graph that was read is stored."""
+    """Graph in memory of a version. ``part`` reads a part; ``remember`` receives how the graph is stored, after it was
+    read.
+    """
 
     def __init__(
         self, part: "Callable[[str], Part]", remember: "Callable[[Mapping[str, PartSource]], None]" = lambda _: None
@@ -78,14 +81,14 @@ class StoredGrowingGraph(StoredGraph):
 
 
 def encode_nodes(graph: "GrowingGraph") -> Part:
-    """Numbers and ids."""
+    """Encode numbers and ids."""
     ids = id_arrays(graph.ids)
     cuts = {"numbers": _cuts(graph, WIDE), **id_cuts(ids, _cuts(graph, MIDDLE))}
     return Part({"next_number": graph.next_number}, {"numbers": graph.numbers, **ids}, cuts)
 
 
 def _decode_nodes(part: Part) -> tuple[np.ndarray, int, np.ndarray]:
-    """Numbers, the next number, and ids; numbers ascend below the next one, and no id stands twice."""
+    """Return numbers, the next number, and ids. Numbers ascend below the next one, and ids are distinct."""
     numbers, ids = part.array("numbers"), read_ids(part)
     next_number = whole_number(part.value("next_number"), "the next number of a node")
     need(numbers.dtype == np.int64 and numbers.ndim == 1, "the numbers of its nodes are invalid")
@@ -100,7 +103,7 @@ def _decode_nodes(part: Part) -> tuple[np.ndarray, int, np.ndarray]:
 
 
 def encode_edges(graph: "GrowingGraph") -> Part:
-    """Each edge once, in the row of its later node, by the number of the other."""
+    """Encode each edge once, in the row of its later node, by the number of the other node."""
     from scipy import sparse
 
     lower = sparse.csr_array(sparse.tril(graph.adjacency, k=-1, format="csr"))
@@ -114,7 +117,7 @@ def encode_edges(graph: "GrowingGraph") -> Part:
 
 
 def _decode_edges(part: Part, numbers: np.ndarray) -> "sparse.csr_array":
-    """(n, n) adjacency."""
+    """Return the (n, n) adjacency matrix."""
     counts, others = part.array("counts"), part.array("others")
     need(others.dtype.kind == "i" and others.ndim == 1, "its edges name no nodes")
     need(others.size == 0 or numbers.size > 0, "its edges name nodes that are not in the graph")
@@ -125,7 +128,7 @@ def _decode_edges(part: Part, numbers: np.ndarray) -> "sparse.csr_array":
 
 
 def adjacency_of(half: "sparse.csr_array") -> "sparse.csr_array":
-    """(n, n) symmetric, of a matrix that has each edge once."""
+    """Return the (n, n) symmetric matrix of a matrix that has each edge once."""
     from scipy import sparse
 
     rows = np.repeat(np.arange(half.shape[0]), np.diff(half.indptr))
@@ -209,17 +212,19 @@ def decode_rows(part: Part, shape: tuple[int, int]) -> "Features":
 
 
 def _cuts(graph: "GrowingGraph", width: int) -> np.ndarray:
-    """Rows at which chunks of so many node numbers end; the last ones, to which nodes are added, are a part as wide."""
+    """Return rows at which chunks of ``width`` node numbers end. The last chunks, to which nodes are added, are
+    narrower.
+    """
     full, part = graph.next_number // width * width, max(1, width // TAIL)
     ends = np.concatenate([np.arange(width, full + 1, width), np.arange(full + part, graph.next_number, part)])
     return np.searchsorted(graph.numbers, ends)
 
 
-# What turns raw features into those that a learner sees
+# Views: how raw features become the features that a learner sees
 
 
 def encode_views(text: "TextWeights | None", standardisation: "Standardisation | None") -> Part:
-    """Both, of which a graph has at most one."""
+    """Encode text weights and standardisation, of which a graph has at most one."""
     arrays: dict[str, np.ndarray] = {}
     values: dict[str, Any] = {}
     if text is not None:
@@ -235,7 +240,9 @@ def encode_views(text: "TextWeights | None", standardisation: "Standardisation |
 
 
 def decode_views(part: Part, width: int, *, dense: bool) -> tuple["TextWeights | None", "Standardisation | None"]:
-    """The reverse, checked. width: of raw features. dense: whether they are a matrix of numbers."""
+    """Decode text weights and standardisation, checked. ``width``: number of raw features. ``dense``: they are a
+    matrix.
+    """
     from graphfcl.graph import TextWeights
     from graphfcl.graph.views import NumbersBesideWords
 
@@ -271,7 +278,7 @@ def decode_views(part: Part, width: int, *, dense: bool) -> tuple["TextWeights |
 
 
 def _standardisation(stored: dict[str, np.ndarray], prefix: str, width: int, what: str) -> "Standardisation":
-    """Means and deviations of so many columns, checked. what: the columns, for the message."""
+    """Return ``width`` means and standard deviations, checked. ``what`` names the columns in messages."""
     from graphfcl.graph import Standardisation
 
     means, deviations = stored.get(f"{prefix}means"), stored.get(f"{prefix}deviations")
