@@ -234,9 +234,9 @@ class GraphClassifier(TeachableModel):
         from graphfcl.graph.convert import as_graph
         from graphfcl.production.changes.refitting import refit_draft
 
-        brought = None if graph is None else as_graph(graph, "refit")
+        new_graph = None if graph is None else as_graph(graph, "refit")
         with self._change() as draft, progress_of(progress) as watching:
-            return refit_draft(draft, brought, anyway=anyway, device=self.device, progress=watching)
+            return refit_draft(draft, new_graph, anyway=anyway, device=self.device, progress=watching)
 
     # The graph
 

@@ -210,7 +210,7 @@ class ModelFolder:
         """
         from graphfcl.production.changes.effects import Effect
 
-        with self._traceless() as versions:
+        with self._read_only_versions() as versions:
             model = GraphClassifier.from_version(versions, device=device, whole=True)
             before = model.snapshot()
             if before.has_graph_folder:
@@ -234,7 +234,7 @@ class ModelFolder:
         """
         from graphfcl.production.changes.effects import Effect
 
-        with self._traceless() as versions:
+        with self._read_only_versions() as versions:
             change = versions.rollback_entry(versions.load(version))
             before, after = (
                 GraphClassifier.from_version(versions, number, device=device, whole=True) for number in (None, version)
@@ -242,7 +242,7 @@ class ModelFolder:
             return Effect.of(before._current(), after._current(), [{"version": None, **change}])
 
     @contextmanager
-    def _traceless(self) -> Iterator[Versions]:
+    def _read_only_versions(self) -> Iterator[Versions]:
         """Versions to compute with but not to write: a model on a graph folder uses a temporary work folder.
 
         The temporary folder lies in the work folder that the user named, or where the system keeps temporary files.
@@ -279,10 +279,10 @@ class ModelFolder:
         Raises:
             InputError: If the folder holds a model, is being made by another process, or cannot be written.
         """
-        from graphfcl.production.graph.work_files import LeavingNothing
+        from graphfcl.production.graph.work_files import CleanUpOnRefusal
 
         self._refuse_model()
-        cleanup = LeavingNothing(self.path, keep=self.has_fit)
+        cleanup = CleanUpOnRefusal(self.path, keep=self.has_fit)
         with ExitStack() as stack:
             try:
                 stack.enter_context(self._versions.writing(wait))
@@ -422,6 +422,6 @@ class ModelFolder:
         from graphfcl.production.erasing import dry_erase, erase
 
         if dry_run:
-            with self._traceless() as versions:
+            with self._read_only_versions() as versions:
                 return dry_erase(versions, nodes, device=device)
         return erase(self._versions, nodes, wait=wait, device=device)

@@ -22,7 +22,7 @@ from graphfcl.errors import InputError
 from graphfcl.production.answers.ood_scores import (
     MEASURE_OF,
     Evidence,
-    Ruler,
+    RobustScaler,
     combined,
     default_weights,
     measured,
@@ -128,15 +128,15 @@ class Calibration:
         """
         names = tuple(self.held_out.weights)
         middles, spreads = (np.array([by[name] for name in names]) for by in (self.middles, self.spreads))
-        ruler = Ruler(names, middles, spreads)
-        return self._read(ruler, measured(evidence, names))
+        scaler = RobustScaler(names, middles, spreads)
+        return self._read(scaler, measured(evidence, names))
 
-    def _read(self, ruler: Ruler, values: np.ndarray) -> np.ndarray:
+    def _read(self, scaler: RobustScaler, values: np.ndarray) -> np.ndarray:
         """Turn (n, measures) measures of all nodes into (n, 2) readings, in parts to save memory."""
         readings = np.empty((len(values), 2))
         for start in range(0, len(values), ROWS_AT_A_TIME):
             part = slice(start, start + ROWS_AT_A_TIME)
-            standard = ruler.apply(values[part])
+            standard = scaler.apply(values[part])
             readings[part, 0] = combined(standard, self.held_out.weights)
             readings[part, 1] = self.temperature * np.exp(self.heat + heat_of(standard, self.held_out))
         return readings
@@ -186,18 +186,18 @@ class Calibration:
         evidence = replace(model_scores.evidence, temperature=temperature)
         names = tuple(held_out.weights)
         values = measured(evidence, names)
-        ruler = Ruler.of(names, values[rows])
-        heats = np.exp(heat_of(ruler.apply(values[rows]), held_out))
+        scaler = RobustScaler.of(names, values[rows])
+        heats = np.exp(heat_of(scaler.apply(values[rows]), held_out))
         own = best_temperature(scores / heats[:, None], columns, start=temperature)
         few_share = float(evidence.few.mean())
         calibration = Calibration(
             held_out=held_out,
             temperature=temperature,
             heat=float(np.log(own / temperature)) + held_out.few_heat * min(1.0, few_share / held_out.few_share),
-            middles=dict(zip(names, ruler.middles.tolist(), strict=True)),
-            spreads=dict(zip(names, ruler.spreads.tolist(), strict=True)),
+            middles=dict(zip(names, scaler.middles.tolist(), strict=True)),
+            spreads=dict(zip(names, scaler.spreads.tolist(), strict=True)),
         )
-        readings = calibration._read(ruler, values)
+        readings = calibration._read(scaler, values)
         ood_scores, temperatures = readings[rows].T
         limit = float(np.quantile(ood_scores, KEPT)) + ROUNDING
         excess = ood_scores[ood_scores > limit] - limit
@@ -209,21 +209,21 @@ class Calibration:
             misses=miss_quantiles(1 - np.where(is_true, probabilities, 0).sum(axis=1)),
         )
         if evidence.few.any():
-            limit = max(limit, self._few_limit(evidence, values, ruler, model_scores.left_out))
+            limit = max(limit, self._few_limit(evidence, values, scaler, model_scores.left_out))
         return replace(calibration, threshold=float(calibration.unknown_scores(np.array([limit]))[0])), readings
 
     def _few_limit(
         self,
         evidence: Evidence,
         values: np.ndarray,
-        ruler: Ruler,
+        scaler: RobustScaler,
         left_out: tuple[np.ndarray, np.ndarray] | None,
     ) -> float:
         """Return the OOD score that most nodes of few-shot classes stay below; −∞ if it is not known."""
         held_out = self.held_out
         if left_out is None or not left_out[0].size:
             return -np.inf if held_out.few_limit is None else held_out.few_limit
-        left = combined(ruler.apply(measured_left_out(evidence, values, ruler.names, *left_out)), held_out.weights)
+        left = combined(scaler.apply(measured_left_out(evidence, values, scaler.names, *left_out)), held_out.weights)
         if held_out.few_excess is None:
             return float(np.quantile(left, KEPT))
         return float(np.quantile(left, SUPPORTS_KEPT)) + held_out.few_excess

@@ -187,7 +187,7 @@ def measured_left_out(
 
 
 @dataclass(frozen=True, eq=False)
-class Ruler:
+class RobustScaler:
     """Median (``middles``) and spread of each measure over nodes of known classes. All fields are (measures,)."""
 
     names: tuple[str, ...]
@@ -195,8 +195,8 @@ class Ruler:
     spreads: np.ndarray
 
     @classmethod
-    def of(cls, names: Sequence[str], values: np.ndarray) -> "Ruler":
-        """Fit the ruler to (nodes, names) measures of nodes of known classes."""
+    def of(cls, names: Sequence[str], values: np.ndarray) -> "RobustScaler":
+        """Fit the scaler to (nodes, names) measures of nodes of known classes."""
         low, middle, high = np.percentile(values, [25, 50, 75], axis=0)
         spread = np.maximum(high - low, 1e-3 * np.abs(middle) + 1e-6)
         standardise = np.array([MEASURE_OF[name].standardise for name in names])

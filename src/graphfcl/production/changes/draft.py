@@ -187,7 +187,7 @@ class Draft:
         some of them (``trained`` counts these), because weights and chosen settings do not change. It is not without
         validation nodes either, because the previous calibration stays then.
         """
-        exact = self.restate() and not trained and self.labels.of_part(LabelRole.VALIDATION)[0].size > 0
+        exact = self.restate() and not trained and self.labels.with_role(LabelRole.VALIDATION)[0].size > 0
         return {"exact": exact, **({"trained": trained} if trained else {})}
 
     # The graph

@@ -116,7 +116,7 @@ class LiveModel:
         return self._current().passes
 
     def _node_index(self) -> "NodeIndex":
-        """The index of its nodes by the user's ids."""
+        """Return the index of the nodes by the user's ids."""
         return self._current().names()
 
     def numbers_of(self, nodes: Sequence[Any]) -> np.ndarray:
@@ -134,7 +134,7 @@ class LiveModel:
         return self._current().parts.graph.numbers_of(self._ids(nodes))
 
     def _columns(self) -> ReadColumns | None:
-        """The columns of the tables of the fit."""
+        """Return the columns of the tables of the fit."""
         return self._current().parts.configuration.columns
 
     def _ids(self, nodes: Any) -> Any:

@@ -105,7 +105,7 @@ def compare(old: ModelParts, old_scores: Any, new: ModelParts, new_scores: Any) 
     """
     names, labels = old.label_store.classes, old.label_store.labels
     true_nodes, truth = labelled(new.label_store, names)
-    unlabelled = np.setdiff1d(translated(true_nodes, new.graph, old.graph), old.label_store.given().nodes)
+    unlabelled = np.setdiff1d(translated(true_nodes, new.graph, old.graph), old.label_store.without_accepted().nodes)
     old_nodes, old_answers = _unbiased_answers(old, old_scores, names, unlabelled)
     old_nodes = translated(old_nodes, old.graph, new.graph)
     new_nodes, new_answers = _unbiased_answers(new, new_scores, names, np.zeros(0, dtype=np.int64))
@@ -149,7 +149,7 @@ def _unbiased_answers(
     visible, labels = parts.graph.visible, parts.label_store
     positions = _positions(labels, names)
     active = np.flatnonzero(positions >= 0)
-    nodes = np.concatenate([labels.of_part(LabelRole.VALIDATION)[0], unlabelled])
+    nodes = np.concatenate([labels.with_role(LabelRole.VALIDATION)[0], unlabelled])
     best = scores[visible.rows(nodes)][:, active].argmax(axis=1)
     left = left_out_scores(parts.learner, visible, labels, active)
     if left is not None and left[0].size:
@@ -234,14 +234,14 @@ def _material(
     """Return the graph with features fitted again, the label store with node numbers of that graph, and all labels."""
     store, names = before.label_store, before.label_store.classes
     if graph is None:
-        growing, numbers = before.graph.fitted_again(), None
+        growing, numbers = before.graph.with_refitted_features(), None
     else:
         if kind_of(graph) is not type(before.graph):
             where = "on disk: give a graph folder" if before.graph.passes else "in memory: give a graph, not a folder"
             raise InputError(f"the graph of this model is {where}; nothing was changed.")
-        growing, numbers = before.graph.brought(graph)
+        growing, numbers = before.graph.replaced_by(graph)
         store = store.renumbered(translated(store.nodes, before.graph, growing))
-    given = store.given()
+    given = store.without_accepted()
     nodes, classes = labelled(given, names)
     if graph is not None and numbers is not None:
         more, names_of_more = more_labels(graph, numbers, growing, given, decisions)
@@ -249,7 +249,7 @@ def _material(
         place = {name: number for number, name in enumerate(names)}
         added = np.array([place[name] for name in names_of_more], dtype=np.int64)
         nodes, classes = np.concatenate([nodes, more]), np.concatenate([classes, added])
-    held_out = store.of_part(LabelRole.VALIDATION)[0]
+    held_out = store.with_role(LabelRole.VALIDATION)[0]
     return growing, store, Labels(nodes, classes, names, held_out, store.integers)
 
 

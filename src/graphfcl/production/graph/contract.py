@@ -192,14 +192,14 @@ class ModelGraph(NodeIndex, Protocol):
     def standardised(self, nodes: np.ndarray) -> Self:
         """Standardise dense columns by some nodes; a graph of words does not change."""
 
-    def fitted_again(self) -> Self:
+    def with_refitted_features(self) -> Self:
         """Compute word weights from the current graph again, and remove the standardisation of dense columns."""
 
     def shares_numbers(self, other: "ModelGraph") -> bool:
         """Return whether a node has the same number in another graph of the same model."""
         return True
 
-    def brought(self, graph: "AnyGraph") -> tuple[Self, np.ndarray]:
+    def replaced_by(self, graph: "AnyGraph") -> tuple[Self, np.ndarray]:
         """Replace this graph by one that the user provides, which must have the same ids.
 
         Returns the new graph, and the (n,) numbers that the rows of ``graph`` have in it.

@@ -29,7 +29,7 @@ from graphfcl.production.graph.contract import ModelGraph
 from graphfcl.production.graph.feature_columns import FeatureColumns
 from graphfcl.production.graph.growing_graph import NO_SUCH_NODE, refuse_other_nodes
 from graphfcl.production.graph.place import FolderUse, write_place
-from graphfcl.production.graph.work_files import LeavingNothing, keep_answers, write_answers
+from graphfcl.production.graph.work_files import CleanUpOnRefusal, keep_answers, write_answers
 from graphfcl.runtime.devices import device_on_disk
 from graphfcl.runtime.files import SharedLock, shared_lock
 from graphfcl.runtime.resources import Resources
@@ -72,13 +72,13 @@ class FolderModelGraph(ModelGraph):
     @contextmanager
     def fitting(cls, graph: AnyGraph, keep: Callable[[], bool]) -> Iterator[None]:
         assert isinstance(graph, GraphFolder)
-        with alone_in(graph.resources.work), LeavingNothing(graph.resources.work, keep=keep):
+        with alone_in(graph.resources.work), CleanUpOnRefusal(graph.resources.work, keep=keep):
             yield
 
     @classmethod
     def of(cls, graph: AnyGraph) -> Self:
         assert isinstance(graph, GraphFolder)
-        return cls(graph, Growth.none(graph), graph.resources).fitted_again()
+        return cls(graph, Growth.none(graph), graph.resources).with_refitted_features()
 
     def standardised(self, nodes: np.ndarray) -> Self:
         if self.base.sparse_features:
@@ -87,7 +87,7 @@ class FolderModelGraph(ModelGraph):
         chosen[nodes] = True
         return replace(self, standardisation=Standardisation.fit_blocks(lambda: self.folder.feature_blocks(chosen)))
 
-    def fitted_again(self) -> Self:
+    def with_refitted_features(self) -> Self:
         text, shown = self.base.text, self._shown
         chosen = np.ones(self.folder.node_count, dtype=bool) if shown is None else shown
         weights = None
@@ -100,7 +100,7 @@ class FolderModelGraph(ModelGraph):
         """Numbers are rows of the graph folder."""
         return isinstance(other, FolderModelGraph) and other.base is self.base
 
-    def brought(self, graph: AnyGraph) -> tuple[Self, np.ndarray]:
+    def replaced_by(self, graph: AnyGraph) -> tuple[Self, np.ndarray]:
         assert isinstance(graph, GraphFolder)
         for rows in self.row_parts(row_bytes=64):
             ids = self.ids_at(rows)

@@ -141,7 +141,7 @@ def adjacency_of(half: "sparse.csr_array") -> "sparse.csr_array":
 
 
 def csr_of(counts: Any, columns: Any, values: Any, shape: tuple[int, int], what: str) -> "sparse.csr_array":
-    """A CSR matrix, after everything is checked that the code behind it relies on."""
+    """Return a CSR matrix after checking everything that SciPy relies on."""
     from scipy import sparse
 
     need(counts.shape == (shape[0],) and counts.dtype.kind == "i", f"its {what} do not fit its nodes")
@@ -151,7 +151,7 @@ def csr_of(counts: Any, columns: Any, values: Any, shape: tuple[int, int], what:
     need(columns.dtype.kind == "i" and values.dtype.kind in "fiu", f"its {what} are of an unknown type")
     if columns.size:
         need(bool(columns.min() >= 0) and bool(columns.max() < shape[1]), f"its {what} lie outside of their matrix")
-    inside = np.ones(max(0, columns.size - 1), dtype=bool)  # whether two entries that follow are of one row
+    inside = np.ones(max(0, columns.size - 1), dtype=bool)  # whether an entry and the next one are in the same row
     inside[(ends[1:-1] - 1)[(ends[1:-1] > 0) & (ends[1:-1] < columns.size)]] = False
     need(bool((np.diff(columns)[inside] > 0).all()), f"its {what} are not in order")
     need(bool(np.isfinite(values).all()), f"its {what} hold a number that is not finite")
@@ -164,7 +164,7 @@ def csr_of(counts: Any, columns: Any, values: Any, shape: tuple[int, int], what:
 
 
 def encode_features(graph: "GrowingGraph") -> Part:
-    """Features as they are, and what turns them into those that a learner sees."""
+    """Encode raw features, and how they become the features that a learner sees."""
     features, arrays, cuts = graph.features, {}, {}
     if isinstance(features, np.ndarray):
         row = max(1, features.shape[1] * features.itemsize)
@@ -182,7 +182,7 @@ def encode_features(graph: "GrowingGraph") -> Part:
 
 
 def _decode_features(part: Part, count: int) -> dict[str, Any]:
-    """The fields of a graph that speak of features. count: of nodes."""
+    """Return the fields of a graph about features. ``count``: number of nodes."""
     width = whole_number(part.value("width"), "the number of features", 0, WIDEST)
     rows = decode_rows(part, (count, width))
     names = read_ids(part, "names") if "names.lengths" in part.arrays else None
@@ -192,7 +192,7 @@ def _decode_features(part: Part, count: int) -> dict[str, Any]:
 
 
 def sparse_arrays(rows: "sparse.csr_array") -> dict[str, np.ndarray]:
-    """A CSR matrix with sorted indices as arrays; entries that are all 1 are left out."""
+    """Return a CSR matrix with sorted indices as arrays; values are left out if all are 1."""
     arrays = {"counts": np.diff(rows.indptr).astype(np.int32), "columns": rows.indices.astype(np.int32)}
     if not (rows.data == 1).all():
         arrays["data"] = rows.data.astype(np.float32)
@@ -200,7 +200,7 @@ def sparse_arrays(rows: "sparse.csr_array") -> dict[str, np.ndarray]:
 
 
 def decode_rows(part: Part, shape: tuple[int, int]) -> "Features":
-    """Features of nodes: the array ``dense``, or those of :func:`sparse_arrays`."""
+    """Decode features of nodes, from the array ``dense`` or from the arrays of :func:`sparse_arrays`."""
     if "dense" in part.arrays:
         rows = part.array("dense")
         need(rows.shape == shape, "its nodes and their features differ in number")

@@ -67,13 +67,13 @@ class GrowingGraph(NodeNames, ModelGraph):
         rows = self.features[self.visible.rows(nodes)]
         return replace(self, standardisation=Standardisation.fit(rows))
 
-    def fitted_again(self) -> Self:
+    def with_refitted_features(self) -> Self:
         text = self.text_weights
         groups = () if text is None or text.beside is None else text.beside.groups
         weights = None if text is None else TextWeights.fit(self.features, text.min_nodes, groups)
         return replace(self, text_weights=weights, standardisation=None)
 
-    def brought(self, graph: AnyGraph) -> tuple[Self, np.ndarray]:
+    def replaced_by(self, graph: AnyGraph) -> tuple[Self, np.ndarray]:
         """Replace the graph; nodes keep their numbers."""
         rows = IdIndex(graph.node_ids).rows(self.ids)
         refuse_other_nodes(self.ids, rows, graph, self.node_count)

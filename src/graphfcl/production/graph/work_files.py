@@ -143,7 +143,7 @@ def _named_tables(path: Path, work: Path) -> list[StoredTable]:
     return []
 
 
-class LeavingNothing:
+class CleanUpOnRefusal:
     """Context that deletes everything made below a folder since its creation, if an :class:`InputError` ends it.
 
     Parent folders that did not exist are deleted, too. The caller ensures that no other process writes there. Nothing
@@ -178,7 +178,7 @@ def tidy_work(work: Path | None, keep: Callable[[], bool]) -> AbstractContextMan
     """Do the same for a work folder that does not exist yet; it stays if another process computes in it by then."""
     if work is None or work.exists():
         return nullcontext()
-    return LeavingNothing(work, keep=lambda: keep() or _is_in_use(work))
+    return CleanUpOnRefusal(work, keep=lambda: keep() or _is_in_use(work))
 
 
 def _is_in_use(work: Path) -> bool:

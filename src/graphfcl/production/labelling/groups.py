@@ -101,7 +101,7 @@ def find_groups(state: ModelState, count: int, seed: int) -> tuple[Group, ...]:
         raise InputError(f"the number of groups is {count}: ask for at least one.")
     parts, random = state.parts, np.random.default_rng([seed, 18])
     visible, labels = parts.graph.visible, parts.label_store
-    given = labels.given()
+    given = labels.without_accepted()
     labelled = visible.rows(given.nodes)
     is_unknown = RowAnswers(state).unknown_scores() > state.calibration().threshold
     rows = node_rows(visible)
@@ -120,10 +120,10 @@ def find_groups(state: ModelState, count: int, seed: int) -> tuple[Group, ...]:
     else:
         taught_crowd = Crowd.of(values[sample.size :], visible.neighbours_at(labelled[taught]), labelled[taught])
         model = PurityModel.learned(Balls.of(taught_crowd, core_size(sample.size)), classes[taught])
-    usual = Usual.of(parts.graph)
+    statistics = FeatureStatistics.of(parts.graph)
     drawn = f", of the {sample.size:,} drawn out of {unknown.size:,}," if sample.size < unknown.size else ""
     return tuple(
-        _described(state, number, group, crowd, sample, usual, drawn)
+        _described(state, number, group, crowd, sample, statistics, drawn)
         for number, group in enumerate(tight_groups(crowd, model, count), 1)
     )
 
@@ -146,9 +146,15 @@ def _whole_classes(classes: np.ndarray, count: int, random: np.random.Generator)
 
 
 def _described(
-    state: ModelState, number: int, group: TightGroup, crowd: Crowd, sample: np.ndarray, usual: "Usual", drawn: str
+    state: ModelState,
+    number: int,
+    group: TightGroup,
+    crowd: Crowd,
+    sample: np.ndarray,
+    statistics: "FeatureStatistics",
+    drawn: str,
 ) -> Group:
-    """Describe a group. ``usual``: features of all nodes. ``drawn``: note that members come from a sample."""
+    """Describe a group. ``statistics``: features of all nodes. ``drawn``: note that members come from a sample."""
     graph, labels = state.parts.graph, state.parts.label_store
     rows = sample[group.rows]
     inside = float(crowd.links[group.rows][:, group.rows].sum() / max(1.0, crowd.degrees[group.rows].sum()))
@@ -164,7 +170,7 @@ def _described(
         nodes=tuple(graph.ids_at(rows).tolist()),
         size=int(rows.size),
         typical=tuple(graph.ids_at(typical).tolist()),
-        words=common_words(graph, rows, usual),
+        words=common_words(graph, rows, statistics),
         neighbours=neighbours,
         shares=shares,
         estimated_purity=group.estimated_purity,
@@ -231,7 +237,7 @@ def _without_label(state: ModelState, nodes: Sequence[Any]) -> np.ndarray:
 
 
 @dataclass(frozen=True, eq=False)
-class Usual:
+class FeatureStatistics:
     """Statistics of the features of all nodes, computed once for all groups; None if features have no names.
 
     Attributes:
@@ -243,7 +249,7 @@ class Usual:
     dense: Standardisation | None = None
 
     @classmethod
-    def of(cls, graph: ModelGraph) -> "Usual":
+    def of(cls, graph: ModelGraph) -> "FeatureStatistics":
         """Compute the statistics; features are read in blocks of rows."""
         visible = graph.visible
         if graph.columns.names is None or not visible.feature_count:
@@ -259,7 +265,7 @@ class Usual:
         return cls(shares=np.sum([_counts(block) for block in blocks()], axis=0) / max(1, visible.node_count))
 
 
-def common_words(graph: ModelGraph, rows: np.ndarray, usual: Usual) -> tuple[str, ...]:
+def common_words(graph: ModelGraph, rows: np.ndarray, statistics: FeatureStatistics) -> tuple[str, ...]:
     """Return features that are common among some nodes and rare elsewhere; none if features have no names.
 
     Sparse features are ranked by p log(p / q), with p the share of these nodes that have the feature, and q the share
@@ -268,13 +274,13 @@ def common_words(graph: ModelGraph, rows: np.ndarray, usual: Usual) -> tuple[str
     if not rows.size:
         return ()
     features = graph.visible.features_at(rows)
-    if usual.dense is not None:
-        return _far_numbers(graph, features, usual.dense)
-    if usual.shares is None:
+    if statistics.dense is not None:
+        return _far_numbers(graph, features, statistics.dense)
+    if statistics.shares is None:
         return ()
     inside = _counts(features) / rows.size
-    worth = inside * np.log(np.maximum(inside, 1e-12) / np.maximum(usual.shares, 1e-12))
-    worth = np.where((inside >= OFTEN) & (inside >= TIMES * usual.shares), worth, 0.0)
+    worth = inside * np.log(np.maximum(inside, 1e-12) / np.maximum(statistics.shares, 1e-12))
+    worth = np.where((inside >= OFTEN) & (inside >= TIMES * statistics.shares), worth, 0.0)
     best = np.argsort(-worth, kind="stable")[: 2 * WORDS]
     names = [graph.columns.name(column) for column in best[worth[best] > 0].tolist()]
     return tuple(name for name in names if explains(name))[:WORDS]
@@ -285,8 +291,8 @@ def _counts(features: sparse.csr_array) -> np.ndarray:
     return np.bincount(features.indices[features.data != 0], minlength=features.shape[1])
 
 
-def _far_numbers(graph: ModelGraph, features: np.ndarray, usual: Standardisation) -> tuple[str, ...]:
-    away, deviations = features.mean(axis=0, dtype=np.float64) - usual.mean, usual.deviation
+def _far_numbers(graph: ModelGraph, features: np.ndarray, statistics: Standardisation) -> tuple[str, ...]:
+    away, deviations = features.mean(axis=0, dtype=np.float64) - statistics.mean, statistics.deviation
     away = np.divide(away, deviations, out=np.zeros_like(deviations), where=deviations > 1e-12)
     best = np.argsort(-np.abs(away), kind="stable")[:WORDS]
     return tuple(

@@ -252,27 +252,27 @@ class LabelStore:
             raise InputError(f"the model knows no class {quoted(name)}: {hint}")
         return stored
 
-    def of_part(self, part: LabelRole) -> Labelled:
+    def with_role(self, part: LabelRole) -> Labelled:
         """Return nodes and columns of the labels with one role."""
         here = self.parts == part
         return self.nodes[here], self.columns[here]
 
     def knowledge(self) -> tuple[Labelled, Labelled]:
         """Return the labels from which a learner is restated: training labels of session 0, and later labels."""
-        return self.of_part(LabelRole.TRAIN), self.of_part(LabelRole.SUPPORT)
+        return self.with_role(LabelRole.TRAIN), self.with_role(LabelRole.SUPPORT)
 
     def counts(self, *, validation: bool = False) -> np.ndarray:
         """(classes,) number of labels from which each class was learned, or of its validation nodes."""
-        here = self.parts == LabelRole.VALIDATION if validation else self._taught()
+        here = self.parts == LabelRole.VALIDATION if validation else self._is_learned()
         classes = self.class_of_column()[self.columns[here]]
         return np.bincount(classes[classes >= 0], minlength=len(self.classes))
 
     def labels_of_columns(self, columns: np.ndarray) -> Labelled:
         """Return nodes and columns of all labels of some columns that the learner has learned."""
-        here = np.isin(self.columns, columns) & self._taught()
+        here = np.isin(self.columns, columns) & self._is_learned()
         return self.nodes[here], self.columns[here]
 
-    def _taught(self) -> np.ndarray:
+    def _is_learned(self) -> np.ndarray:
         """(m,) whether the learner has learned a label."""
         return np.isin(self.parts, (LabelRole.TRAIN, LabelRole.SUPPORT))
 
@@ -285,7 +285,7 @@ class LabelStore:
         reviewed = (node for node, each in self.statements.items() if any(REVIEWED in dict(s.kept) for s in each))
         return np.fromiter(reviewed, dtype=np.int64)
 
-    def given(self) -> "LabelStore":
+    def without_accepted(self) -> "LabelStore":
         """Return the label store without accepted labels."""
         return self.without_nodes(self.nodes[self.accepted()]) if self.accepted().any() else self
 

@@ -79,7 +79,7 @@ def calibrate(parts: ModelParts, scores: Any) -> tuple[Calibration, np.ndarray, 
             f"the method {parts.configuration.method!r} computed scores that are not numbers: look for values that are "
             "not finite in the features or in the method; nothing was changed."
         )
-    nodes, columns = some_queries(visible, labels.of_part(LabelRole.VALIDATION), parts.configuration.seed)
+    nodes, columns = some_queries(visible, labels.with_role(LabelRole.VALIDATION), parts.configuration.seed)
     rows = visible.rows(nodes)
     left = left_out_scores(parts.learner, visible, labels, active)
     evidence = evidence_of(used, parts.calibration.temperature, visible, labels, active)

@@ -54,7 +54,7 @@ class Folds:
         model that judges it. Labels of a small class are dealt to the folds in turn, so that each fold leaves as many
         as possible.
         """
-        store = store.given()
+        store = store.without_accepted()
         names = tuple(sorted(store.classes, key=natural_order))
         place = {name: number for number, name in enumerate(names)}
         order = np.argsort(store.nodes)
@@ -96,11 +96,11 @@ def cross_fit(
     ``wanted``: (m,) bool, the labels to judge; a fold without such a label is skipped.
     """
     folds.refuse_few_labels(configuration.shot)
-    graph = graph.fitted_again()
+    graph = graph.with_refitted_features()
     for fold in np.unique(folds.fold_of[wanted & (folds.fold_of >= 0)]).tolist():
         judged, trained = np.flatnonzero(wanted & (folds.fold_of == fold)), folds.fold_of != fold
         labels = Labels(folds.nodes[trained], folds.classes[trained], folds.names)
-        watching = _OfFold(progress, fold, folds.count)
+        watching = _FoldProgress(progress, fold, folds.count)
         judge = partial(_judge, graph, labels, folds.nodes[judged], configuration, device, watching)
         with graph.in_use() as lock, graph.cleared(lock, lambda _, values: values):
             probabilities = computed_again(judge)
@@ -125,7 +125,7 @@ def _judge(
     return probabilities
 
 
-class _OfFold(Progress):
+class _FoldProgress(Progress):
     """Progress that names the fold before each stage."""
 
     def __init__(self, outer: Progress, fold: int, count: int) -> None:

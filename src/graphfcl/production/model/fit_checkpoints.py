@@ -77,7 +77,7 @@ class FitCheckpoints:
 
     def watching(self, name: str, progress: Progress, prefix: str = "") -> Progress:
         """Return progress that also stores the learner from time to time. ``prefix`` precedes the names of stages."""
-        return _Keeper(self, name, progress, prefix)
+        return _CheckpointingProgress(self, name, progress, prefix)
 
     def keep(self, name: str, learner: Learner) -> None:
         """Store the state of a learner now."""
@@ -110,7 +110,7 @@ class FitCheckpoints:
         return None if self.folder is None else self.folder / f"{name}.safetensors"
 
 
-class _Keeper(Progress):
+class _CheckpointingProgress(Progress):
     def __init__(self, checkpoints: FitCheckpoints, name: str, outer: Progress, prefix: str) -> None:
         self.checkpoints, self.name, self.outer, self.prefix = checkpoints, name, outer, prefix
         self.kept = time.perf_counter()

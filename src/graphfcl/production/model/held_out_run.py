@@ -31,7 +31,7 @@ from graphfcl.production.answers.calibration import (
 )
 from graphfcl.production.answers.ood_scores import (
     MEASURES,
-    Ruler,
+    RobustScaler,
     Stage,
     combined,
     fit_weights,
@@ -112,27 +112,27 @@ def _learn_and_measure(
     of_session_zero = (nodes[is_known], columns[is_known])
     labels = LabelStore.of((reduced.train, reduced.train_labels), of_session_zero, reduced.classes)
     half = len(sessions) // 2
-    stages, scores, moment, crowd = [], [], None, None
+    stages, scores, current, candidates = [], [], None, None
     for batch in (sessions[:0], sessions[:half], sessions[half:]):
         for session in batch:
             learner.learn(session)
             labels = labels.with_supports(session.supports, session.support_labels, session.new_classes)
-        if moment is None or batch:
-            moment = _Moment(learner, reduced.visible_graph, labels, of_session_zero)
-            crowd = crowd or _Hidden.seen_by(moment, hidden, validation)
-            stages.append(Stage(moment.standard_of(nodes), columns, len(labels.names)))
-            scores.append(moment.evidence.scores[moment.visible.rows(nodes)])
-    assert moment is not None
-    assert crowd is not None
+        if current is None or batch:
+            current = _LearnerStage(learner, reduced.visible_graph, labels, of_session_zero)
+            candidates = candidates or _GroupCandidates.collect(current, hidden, validation)
+            stages.append(Stage(current.standard_of(nodes), columns, len(labels.names)))
+            scores.append(current.evidence.scores[current.visible.rows(nodes)])
+    assert current is not None
+    assert candidates is not None
     weights = fit_weights(stages)
     middle, slopes = _fit_slopes(stages[1:], scores[1:], validation.known_count)
     few = ~is_known
     few_limit = float(np.quantile(combined(stages[-1].standard[few], weights), KEPT))
-    left = moment.standard_left_out()
+    left = current.standard_left_out()
     few_excess = None
     if left is not None and len(left):
         few_excess = few_limit - float(np.quantile(combined(left, weights), SUPPORTS_KEPT))
-    group_purity = crowd.group_purity(weights, moment.visible)
+    group_purity = candidates.group_purity(weights, current.visible)
     result = HeldOutResult(weights, slopes, few_limit=few_limit, few_excess=few_excess, group_purity=group_purity)
     heats = np.exp(heat_of(stages[-1].standard, result))
     own = best_temperature(scores[-1][is_known] / heats[is_known, None], columns[is_known])
@@ -186,7 +186,7 @@ def _weights_by_kind(stage: Stage, known_count: int) -> np.ndarray:
 
 
 @dataclass(frozen=True, eq=False)
-class _Hidden:
+class _GroupCandidates:
     """Nodes that a learner without the held-out classes may call unknown: nodes of these classes, and validation nodes.
 
     Attributes:
@@ -204,7 +204,7 @@ class _Hidden:
     vectors: np.ndarray
 
     @classmethod
-    def seen_by(cls, moment: "_Moment", hidden: Labelled, validation: ValidationSessions) -> "_Hidden":
+    def collect(cls, current: "_LearnerStage", hidden: Labelled, validation: ValidationSessions) -> "_GroupCandidates":
         """Collect the nodes; if there are more than ``GROUPED``, draw that many. ``hidden``: see
         :func:`_learn_and_measure`.
         """
@@ -214,14 +214,14 @@ class _Hidden:
         place = validation.known_count + order[np.searchsorted(held_out, hidden[1], sorter=order)]
         columns = np.concatenate([place, validation.queries[1]])
         if nodes.size > GROUPED:
-            chosen = np.random.default_rng([moment.learner.seed, 37]).choice(nodes.size, GROUPED, replace=False)
+            chosen = np.random.default_rng([current.learner.seed, 37]).choice(nodes.size, GROUPED, replace=False)
             nodes, columns = nodes[chosen], columns[chosen]
-        visible, rows = moment.visible, moment.visible.rows(nodes)
-        vectors = moment.learner.vectors_to_draw(visible, nodes) if visible.feature_count else None
+        visible, rows = current.visible, current.visible.rows(nodes)
+        vectors = current.learner.vectors_to_draw(visible, nodes) if visible.feature_count else None
         if vectors is None:
-            vectors = untrained_vectors(visible, seed=moment.learner.seed)[rows]
+            vectors = untrained_vectors(visible, seed=current.learner.seed)[rows]
         vectors = np.nan_to_num(np.asarray(vectors, dtype=np.float32))
-        return cls(rows, columns, columns < validation.known_count, moment.standard_of(nodes), vectors)
+        return cls(rows, columns, columns < validation.known_count, current.standard_of(nodes), vectors)
 
     def group_purity(self, weights: dict[str, float], visible: VisibleNodes) -> dict[str, Any]:
         """Fit a :class:`PurityModel` to the nodes that look unknown; empty if there are too few."""
@@ -235,7 +235,7 @@ class _Hidden:
         return {} if model is None else model.as_json()
 
 
-class _Moment:
+class _LearnerStage:
     """A learner at one stage of the run: its scores of all nodes, and their measures.
 
     ``validation``: nodes of the classes of session 0, and their columns.
@@ -249,11 +249,11 @@ class _Moment:
         temperature = best_temperature(scores[rows], validation[1])
         self.evidence = evidence_of(scores, temperature, visible, labels, self.active)
         self.values = measured(self.evidence, NAMES)
-        self.ruler = Ruler.of(NAMES, self.values[rows])
+        self.scaler = RobustScaler.of(NAMES, self.values[rows])
 
     def standard_of(self, nodes: np.ndarray) -> np.ndarray:
         """Return (nodes, measures) measures in spreads of validation nodes."""
-        return self.ruler.apply(self.values[self.visible.rows(nodes)])
+        return self.scaler.apply(self.values[self.visible.rows(nodes)])
 
     def standard_left_out(self) -> np.ndarray | None:
         """Return (supports, measures) measures of left-out supports; None if the method cannot leave them out."""
@@ -261,4 +261,4 @@ class _Moment:
         if left is None:
             return None
         rows, scores = self.visible.rows(left[0]), RowValues.of(left[2]).bounded().whole()
-        return self.ruler.apply(measured_left_out(self.evidence, self.values, NAMES, rows, scores))
+        return self.scaler.apply(measured_left_out(self.evidence, self.values, NAMES, rows, scores))

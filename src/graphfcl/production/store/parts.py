@@ -68,7 +68,7 @@ class Part:
         """Return all arrays, which the caller may change."""
         stored = [array for array in self.arrays.values() if isinstance(array, StoredArray)]
         if stored:
-            _refuse_thin_air(sum(size for array in stored for _, size in array.sizes()), stored[0].database.size())
+            _refuse_inflated(sum(size for array in stored for _, size in array.sizes()), stored[0].database.size())
         return {name: self.array(name) for name in self.arrays}
 
     def chunks(self) -> dict[str, int]:
@@ -139,7 +139,7 @@ class StoredArray:
     def read(self) -> np.ndarray:
         """Return the whole array; raises :class:`Damaged` before it takes more memory than the file can account for."""
         dtype, shape, items, _ = self._checked
-        _refuse_thin_air(dtype.itemsize * sum(items), self.database.size())
+        _refuse_inflated(dtype.itemsize * sum(items), self.database.size())
         try:
             flat, start = np.empty(sum(items), dtype), 0
         except MemoryError as error:
@@ -245,6 +245,6 @@ def _write(database: Database, part: Part, name: str) -> dict[str, Any]:
     return {"dtype": plain.dtype.str, "shape": list(plain.shape), "items": items, "chunks": "".join(names)}
 
 
-def _refuse_thin_air(size: int, stored: int) -> None:
+def _refuse_inflated(size: int, stored: int) -> None:
     """Refuse an array that is much larger than the file: a chunk named a million times must not become a terabyte."""
     need(size <= FREE + SPREAD * stored, "an array repeats itself too often")
