@@ -87,7 +87,7 @@ def test_files_that_lie_elsewhere(crafted: CraftedFolder, tmp_path: Path, name: 
 def test_a_pipe_in_the_place_of_the_database(crafted: CraftedFolder) -> None:
     crafted.path.unlink()
     os.mkfifo(crafted.path)
-    refused(crafted, "no file")
+    refused(crafted, "not a regular file")
 
 
 def test_a_tree_of_pages_that_never_ends(crafted: CraftedFolder) -> None:

@@ -33,7 +33,7 @@ def unpacked(size: Any, data: Any, is_text: bool) -> bytes:
     # A small file must not become gigabytes of objects.
     need(
         not is_text or size <= FREE_TEXT + TEXT_SPREAD * len(data),
-        "a description is longer than its stored bytes allow",
+        "a description is too long for its stored bytes",
     )
     with suppress(zlib.error):
         return zlib.decompressobj().decompress(data, size)

@@ -103,8 +103,8 @@ class Busy(InputError):
     def waited(cls, folder: Path, wait: float) -> "Busy":
         """Make the error after waiting for some seconds."""
         return cls(
-            f"another process has been changing {folder} for longer than {wait:g} s: try again later, or wait "
-            "longer with --wait; nothing was changed."
+            f"{folder} is being changed by another process (waited {wait:g} s): try again later, or wait longer with "
+            "--wait; nothing was changed."
         )
 
 
