@@ -8,10 +8,7 @@ from graphfcl.production.store.checks import need
 
 LARGEST = 1 << 26  # most bytes of a row, stored and unpacked
 SAMPLE, WORTH = 1 << 14, 0.9  # content is compressed if its first bytes shrink to less than this share
-FREE_TEXT, TEXT_SPREAD = (
-    1 << 18,
-    8,
-)  # a text with more bytes than this may be at most 8 times as long as its stored bytes
+FREE_TEXT, TEXT_SPREAD = 1 << 18, 8  # a longer text may have at most 8 times the bytes that are stored
 
 
 def packed(content: bytes, is_text: bool) -> bytes:
