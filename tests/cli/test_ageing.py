@@ -58,7 +58,7 @@ def test_refit_shows_each_class_and_is_a_version_or_nothing(model: Path) -> None
     assert "Nothing was changed" in again.out
     assert all_but_cache(model) == before
     assert "refit: 9 classes" in graphfcl_inside("history", "--model", model).out
-    assert graphfcl_inside("info", "--model", model).out.rstrip().endswith("Nothing asks for a refit.")
+    assert graphfcl_inside("info", "--model", model).out.rstrip().endswith("No refit is due.")
     assert graphfcl_inside("rollback", "--model", model, 2).code == 0
     assert "A refit is due" in graphfcl_inside("info", "--model", model).out
 

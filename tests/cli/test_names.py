@@ -140,7 +140,7 @@ def test_new_nodes_name_their_line(model: Path, tmp_path: Path) -> None:
         ("node\n9000\n9000 \n", "n.csv, line 3: node id '9000 ' and '9000' (n.csv, line 2) are the same id"),
         ("node\n9000\nx\x1by\n", "n.csv, line 3: the node id"),
         (f"node\n9000\n{'9' * 1001}\n", "longer than 1,000 characters"),
-        (f"node\n 0{EIGHT[0]}\n", "is no whole number"),
+        (f"node\n 0{EIGHT[0]}\n", "is not a whole number"),
     ):
         nodes = table(tmp_path / "n.csv", text)
         assert_one_sentence(graphfcl_inside("grow", "--model", model, "--nodes", nodes), words)

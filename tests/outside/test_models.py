@@ -37,7 +37,7 @@ def test_a_class_can_be_handed_to_the_classifier(learner: type[Learner], tmp_pat
     model.add_edges([9000], [eight[0]])
     model.unlearn(eight[:1])
     assert model.history[-1]["exact"] is False
-    with pytest.raises(InputError, match="cannot explain itself: fit one of 'anchor'"):
+    with pytest.raises(InputError, match="cannot explain predictions: fit one of 'anchor'"):
         model.explain(eight[0])
     model.save(tmp_path / "model")
     loaded = GraphClassifier.load(tmp_path / "model")
@@ -105,7 +105,7 @@ def test_every_verb_takes_the_method(tmp_path: Path, inside: Callable[..., Resul
         )
         done = inside(*words, "--model", "m", *OWN)
         assert done.code == 0, (words, done.err[-1000:])
-    assert_one_sentence(inside("explain", "3", "--model", "m", *OWN), "cannot explain itself")
+    assert_one_sentence(inside("explain", "3", "--model", "m", *OWN), "cannot explain predictions")
     assert inside("history", "--model", "m").code == 0, "a history needs no method"
     assert ModelFolder(tmp_path / "m").current() == 9
 

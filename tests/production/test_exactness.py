@@ -93,7 +93,7 @@ def fit_nodes(model: GraphClassifier) -> list[Any]:
     """Three nodes that session 0 was trained on, and one that it was validated on."""
     label_store = model.label_store_
     numbers = np.concatenate(
-        [label_store.of_part(LabelRole.TRAIN)[0][:3], label_store.of_part(LabelRole.VALIDATION)[0][:1]]
+        [label_store.with_role(LabelRole.TRAIN)[0][:3], label_store.with_role(LabelRole.VALIDATION)[0][:1]]
     )
     return ids_of(model, numbers)
 
@@ -205,7 +205,7 @@ def test_exact_methods_say_so(name: str) -> None:
 def test_without_validation_nodes_nothing_is_exact() -> None:
     """The calibration of before stays then, and it depended on labels that are gone."""
     model = start_of("sgc-ridge").snapshot().learn({"eight": members(HIDDEN[0])[:3]})
-    model.unlearn(ids_of(model, model.label_store_.of_part(LabelRole.VALIDATION)[0]))
+    model.unlearn(ids_of(model, model.label_store_.with_role(LabelRole.VALIDATION)[0]))
     model.unlearn(members(HIDDEN[0])[:1])
     assert model.history[-1]["exact"] is False
 

@@ -11,7 +11,7 @@ from tests.production.models import copy_of, members
 def test_the_history_warns_when_older_classes_lose(model: GraphClassifier) -> None:
     model.max_loss = 0.0
     zero = members("class-00")
-    held_out = set(model.label_store_.of_part(LabelRole.VALIDATION)[0].tolist())
+    held_out = set(model.label_store_.with_role(LabelRole.VALIDATION)[0].tolist())
     taken = [node for node in zero if node not in held_out][:8]
     model.unlearn(taken)
     model.learn({"lookalike": taken})

@@ -34,7 +34,7 @@ def test_each_id_is_taken_by_itself(model: GraphClassifier) -> None:
     assert model.prediction_columns([EIGHT[0], f" {EIGHT[1]}", str(EIGHT[2])])["node"].tolist() == EIGHT[:3]
     with pytest.raises(InputError, match=r"node 'x' \(and 1 more\) is not in the graph"):
         model.predict([EIGHT[0], "x", EIGHT[1], "y"])
-    with pytest.raises(InputError, match="node id 'x' is no whole number"):
+    with pytest.raises(InputError, match="node id 'x' is not a whole number"):
         model.add_nodes(["9000", "x"], np.zeros((2, 200)))
     model.add_nodes(["9000", 9001], np.zeros((2, 200)))
     assert model.node_ids_[-2:].tolist() == [9000, 9001]

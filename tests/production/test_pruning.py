@@ -54,7 +54,7 @@ def test_old_versions_go_and_history_still_tells_of_them(folder: Path) -> None:
     assert len(GraphClassifier.load(folder).history) == 5
     again = ModelFolder(folder).prune(2)
     assert (again.versions, again.freed) == ((), 0)
-    with pytest.raises(InputError, match=r"version 2 was pruned, what it consisted of is gone: .*history"):
+    with pytest.raises(InputError, match=r"version 2 was pruned, so its content is gone: .*history"):
         ModelFolder(folder).rollback(2)
     assert ModelFolder(folder).rollback(4) == 6
     assert ModelFolder(folder).prune(1).versions == (4, 5)

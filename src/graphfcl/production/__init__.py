@@ -1,4 +1,4 @@
-"""A learner that lives for years: a classifier on a growing graph, and the folder that keeps it."""
+"""A model in production: a classifier on a growing graph, and the folder that stores its versions."""
 
 from graphfcl.runtime.lazy_names import names_of_stub
 

@@ -1,4 +1,4 @@
-"""Queries of a model: classes, probabilities, prediction sets, labels, explanations, what to label next."""
+"""Queries of a model: classes, probabilities, prediction sets, labels, explanations, and what to label next."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -33,17 +33,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Measured:
-    """What a pass over a graph folder measured. accuracy: as in the history. warning: empty if there is none."""
+    """Accuracy that a pass over a graph folder measured.
+
+    Attributes:
+        accuracy: Accuracy, with the same keys as in an entry of the history.
+        warning: Warning that older classes lost more than ``max_loss``; empty if they did not.
+    """
 
     accuracy: dict[str, Any]
     warning: str
 
 
 class AnsweringModel(LiveModel):
-    """A model that answers queries. Each call takes the current state and works on it."""
+    """A model that answers queries. Each call takes the current state once and works on it."""
 
     def _repr_html_(self) -> str:
-        """Parameters, and what it holds, for a notebook."""
+        """Show parameters and counts as a table in a notebook."""
         rows = [(name, value) for name, value in self.configuration.parameters().items()]
         if self._state is not None:
             nodes, edges = self._state.counts()
@@ -54,33 +59,51 @@ class AnsweringModel(LiveModel):
         return html_table(repr(self), rows)
 
     def plot(self, path: str | Path | None = None) -> Any:
-        """A figure of matplotlib: accuracy after each change, and recall by class. path: also write it there as PNG."""
+        """Plot the accuracy after each change and the recall of each class.
+
+        Args:
+            path: Also write the figure to this PNG file.
+
+        Returns:
+            A figure of matplotlib.
+
+        Raises:
+            InputError: If matplotlib is not installed, or no accuracy has been measured yet.
+        """
         from graphfcl.production.model.figure import model_figure
 
         return model_figure(self._current(), path)
 
     @property
     def classes_(self) -> tuple[ClassLabel, ...]:
-        """All classes it can predict, in the order in which they were learned; integers if those of the fit were."""
+        """All classes that the model can predict, in the order in which they were learned; integers if the fit had
+        integers.
+        """
         return self._current().catalogue().labels
 
     @property
     def node_ids_(self) -> np.ndarray:
-        """The user's ids of all nodes."""
+        """(n,) the user's ids of all nodes."""
         return self._current().names().ids
 
     @property
     def has_answers(self) -> bool:
-        """Whether it answers without a pass over its graph folder; a model in memory always does."""
+        """Whether queries need no pass over the graph folder; always true for a model in memory."""
         state = self._current()
         return not state.passes or state.answering.has_answers()
 
     def calibrate(self, *, progress: bool | Progress = SILENT) -> Measured | None:
-        """Compute scores of all nodes and calibrate them, unless that was done before.
+        """Compute the scores of all nodes and calibrate them, unless that was done before.
 
-        A change of a model on a graph folder returns before that; otherwise the next query would compute them. Returns
-        None if nothing was left to compute; otherwise the accuracy, and a warning if older classes lost more than
-        ``max_loss``.
+        A change of a model on a graph folder returns before its scores are computed. Without this call, the next query
+        computes them.
+
+        Args:
+            progress: True prints the progress; a :class:`Progress` receives it.
+
+        Returns:
+            The accuracy, and a warning if older classes lost more than ``max_loss``. None if nothing was left to
+            compute.
         """
         state = self._current()
         if self.has_answers:
@@ -93,7 +116,10 @@ class AnsweringModel(LiveModel):
         return Measured(accuracy, regression_warning(state.history, accuracy, self.max_loss) or "")
 
     def accuracy(self) -> dict[str, Any]:
-        """The accuracy of this state as the history keeps it; on a graph folder it may take a pass to measure it."""
+        """Return the accuracy of the current state, as the history stores it.
+
+        For a model on a graph folder this may take a pass over the folder.
+        """
         return self._current().accuracy()
 
     @property
@@ -103,24 +129,47 @@ class AnsweringModel(LiveModel):
 
     @property
     def vectors_by_row(self) -> "Vectors":
-        """A function from (r,) rows of ``graph_`` to the (r, d) vectors that nodes are compared by."""
+        """Function from (r,) rows of ``graph_`` to (r, d) vectors by which nodes are compared."""
         from graphfcl.production.labelling.node_vectors import vectors_of
 
         return vectors_of(self._current())
 
-    # Nodes are a list or an array of ids, or a DataFrame with a column ``node`` or the id column of the fit.
-
     def predict(self, nodes: Any = None) -> np.ndarray:
-        """(n,) the likeliest class of each node, or of all nodes in the order of ``node_ids_``.
+        """Predict the class of each node.
 
-        Of the type that ``fit`` received: texts, or integers as int64. A text that was learned later beside integers
-        stays a text; the array then holds Python objects.
+        Args:
+            nodes: Ids in a list or an array, or a DataFrame with the column ``node`` or the id column of the fit. None:
+                all nodes, in the order of ``node_ids_``.
+
+        Returns:
+            (n,) the likeliest class of each node, as texts or int64 like the classes of the fit. If a text was learned
+            later beside integers, an array of Python objects.
+
+        Raises:
+            InputError: If a node does not exist, or the model is not fitted.
+
+        Examples:
+            >>> from graphfcl import GraphClassifier, load_dataset
+            >>> graph, _ = load_dataset("synthetic:nodes=200,edges=800,classes=6,features=30")
+            >>> model = GraphClassifier("sgc-ridge").fit(graph)
+            >>> model.predict([0, 1, 2]).tolist()
+            ['class-01', 'class-00', 'class-03']
         """
         labels = self._current().catalogue().label_array()
         return labels[np.concatenate([each.argmax(axis=1) for each in self._probabilities(nodes)])]
 
     def predict_proba(self, nodes: Any = None) -> np.ndarray:
-        """(n, classes) probabilities in the order of ``classes_``; each row sums to 1."""
+        """Predict the probability of each class.
+
+        Args:
+            nodes: As in :meth:`predict`.
+
+        Returns:
+            (n, classes) probabilities in the order of ``classes_``. Each row sums to 1.
+
+        Raises:
+            InputError: If a node does not exist, or the model is not fitted.
+        """
         return np.concatenate(list(self._probabilities(nodes)))
 
     def _probabilities(self, nodes: Any) -> Iterator[np.ndarray]:
@@ -129,15 +178,25 @@ class AnsweringModel(LiveModel):
         return (class_probabilities(labels, answers) for _, answers in state.in_blocks(nodes))
 
     def score(self, nodes: Any, classes: Any = None, *, metric: str = "accuracy") -> float:
-        """A metric of ``predict``, by default the share of nodes whose likeliest class is the true one.
+        """Compare predicted classes with the true ones.
 
-        Nodes of unknown class do not count. Fits, calibration and choices optimise balanced accuracy, the mean recall
-        over classes: plain accuracy may be lower for it.
+        The default metric is plain accuracy. Fits, calibration and choices of settings optimise balanced accuracy, the
+        mean recall over classes, so plain accuracy may be lower.
 
-        classes: a list of the true class of each node; None for a DataFrame that has them in its column ``class`` or
-        the label column of the fit. A class that the model does not have is never right; a warning if none is the
-        model's. metric: ``accuracy``, ``balanced_accuracy``, ``macro_f1``, or any other metric of a session
-        (:mod:`graphfcl.metrics`), of which ``base`` and ``novel`` are about classes of the fit and later ones.
+        Args:
+            nodes: Ids of the nodes, or a DataFrame.
+            classes: True class of each node. None: the column ``class``, or the label column of the fit, of the
+                DataFrame ``nodes``. Nodes whose class is missing do not count. A class that the model does not have is
+                never right.
+            metric: ``accuracy``, ``balanced_accuracy``, ``macro_f1``, or another metric of a session
+                (:mod:`graphfcl.metrics`). In those, ``base`` classes are the classes of the fit and ``novel`` classes
+                were learned later.
+
+        Returns:
+            The metric; NaN if it has no value.
+
+        Raises:
+            InputError: If a node does not exist, no node has a class, or the metric is unknown.
         """
         from graphfcl.production.answers.scoring import named_metric, score_of
         from graphfcl.production.changes.user_tables import true_classes
@@ -147,10 +206,20 @@ class AnsweringModel(LiveModel):
         return score_of(chosen, true, self.predict(nodes), labels)
 
     def prediction_sets(self, nodes: Any = None, *, coverage: float = 0.9) -> list[tuple[ClassLabel, ...]]:
-        """For each node a set of classes that contains the true one with this probability, likeliest first.
+        """Predict a set of classes for each node that contains the true one with a given probability.
 
-        It holds for nodes of known classes (split conformal prediction on validation nodes); for classes that were
-        learned after the fit it is an estimate from the held-out run.
+        For nodes of session-0 classes this is split conformal prediction on validation nodes. For classes learned after
+        the fit the probability is only approximate: it is an estimate from the held-out run.
+
+        Args:
+            nodes: As in :meth:`predict`.
+            coverage: Probability that a set contains the true class.
+
+        Returns:
+            The classes in the set of each node, likeliest first.
+
+        Raises:
+            InputError: If a node does not exist, or the coverage is not between 0 and 1.
         """
         state, nodes = self._current(), self._ids(nodes)
         labels, calibration = state.catalogue(), state.calibration()
@@ -158,29 +227,79 @@ class AnsweringModel(LiveModel):
         return [each for block in blocks for each in class_sets(calibration, labels, block, coverage)]
 
     def unknown_scores(self, nodes: Any = None) -> np.ndarray:
-        """(n,) the share of known nodes with a lower OOD score; above ``calibration_.threshold`` a node is unknown."""
+        """Score how likely each node belongs to no known class.
+
+        Args:
+            nodes: As in :meth:`predict`.
+
+        Returns:
+            (n,) the share of nodes of known classes with a lower out-of-distribution (OOD) score. A node whose share
+            exceeds ``calibration_.threshold`` is called unknown.
+
+        Raises:
+            InputError: If a node does not exist, or the model is not fitted.
+        """
         state, nodes = self._current(), self._ids(nodes)
         calibration = state.calibration()
         return np.concatenate([calibration.unknown_scores(part.ood_score) for _, part in state.in_blocks(nodes)])
 
     def predictions(self, nodes: Any = None, *, coverage: float | None = None, top: int = 1) -> Any:
-        """A table with the columns ``node, class, probability, unknown_score, unknown`` of some nodes, or of all.
+        """Predict classes, probabilities and unknown scores as a table.
 
-        coverage: also ``set``, that of :meth:`prediction_sets`. top: so many of the likeliest classes, in columns
-        ``class_2, probability_2``, and so on. The table is a DataFrame of the library that ``nodes`` comes from, with
-        the same index in pandas, and otherwise a table of pyarrow.
+        Args:
+            nodes: As in :meth:`predict`.
+            coverage: Add the column ``set``, the classes of :meth:`prediction_sets` with this coverage.
+            top: Number of likeliest classes. More than 1 adds the columns ``class_2``, ``probability_2`` and so on.
+
+        Returns:
+            Table with the columns ``node``, ``class``, ``probability``, ``unknown_score`` and ``unknown``. A DataFrame
+            of the library that ``nodes`` comes from, with the same index in pandas; otherwise a PyArrow table.
+
+        Raises:
+            InputError: If a node does not exist, or an argument is out of range.
+
+        Examples:
+            >>> from graphfcl import GraphClassifier, load_dataset
+            >>> graph, _ = load_dataset("synthetic:nodes=200,edges=800,classes=6,features=30")
+            >>> model = GraphClassifier("sgc-ridge").fit(graph)
+            >>> table = model.predictions([0, 1], top=2)
+            >>> table.column_names
+            ['node', 'class', 'probability', 'unknown_score', 'unknown', 'class_2', 'probability_2']
         """
         return table_like(nodes, self.prediction_columns(nodes, coverage=coverage, top=top))
 
     def prediction_columns(self, nodes: Any = None, *, coverage: float | None = None, top: int = 1) -> Predictions:
-        """The same as an array for each column."""
+        """Predict like :meth:`predictions`, with a NumPy array for each column.
+
+        Args:
+            nodes: As in :meth:`predict`.
+            coverage: As in :meth:`predictions`.
+            top: As in :meth:`predictions`.
+
+        Returns:
+            Arrays by column name.
+        """
         parts = list(self.predictions_in_blocks(nodes, coverage=coverage, top=top))
         return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
     def predictions_in_blocks(
         self, nodes: Any = None, *, coverage: float | None = None, top: int = 1
     ) -> Iterator[Predictions]:
-        """The same, one block of nodes after the other: those of a graph folder need not fit into memory."""
+        """Predict like :meth:`prediction_columns`, one block of nodes after the other.
+
+        Predictions for a graph folder need not fit into memory.
+
+        Args:
+            nodes: As in :meth:`predict`.
+            coverage: As in :meth:`predictions`.
+            top: As in :meth:`predictions`.
+
+        Returns:
+            Iterator over blocks, each with arrays by column name.
+
+        Raises:
+            InputError: If a node does not exist, or an argument is out of range.
+        """
         if whole_number(top, "top", 3) < 1:
             raise InputError(f"top is {top}: ask for at least 1 class.")
         state, nodes = self._current(), self._ids(nodes)
@@ -188,27 +307,51 @@ class AnsweringModel(LiveModel):
         return (predictions(calibration, labels, *block, coverage, top) for block in state.in_blocks(nodes))
 
     def labels(self, nodes: Any = None) -> Any:
-        """A table with the columns ``node, class, part, by, when`` and those kept with labels.
+        """Return the labels as a table, with who gave them.
 
-        Of some nodes in their order, or of all with a label; a row for each statement. The table is of the library that
-        ``nodes`` comes from, in pandas with the index of the nodes, or of pyarrow.
+        Args:
+            nodes: As in :meth:`predict`. None: all labelled nodes. Nodes without a label have no row.
+
+        Returns:
+            Table with the columns ``node``, ``class``, ``part``, ``by`` and ``when``, and a column for each further
+            value that is stored with labels. A node has a row for each person who gave its label. A DataFrame of the
+            library that ``nodes`` comes from, in pandas with the index of the nodes; otherwise a PyArrow table.
+
+        Raises:
+            InputError: If a node does not exist.
         """
         return table_like(nodes, *self._labels(nodes))
 
     def label_columns(self, nodes: Any = None) -> Columns:
-        """The same as an array for each column."""
+        """Return the table of :meth:`labels`, with a NumPy array for each column.
+
+        Args:
+            nodes: As in :meth:`labels`.
+
+        Returns:
+            Arrays by column name.
+        """
         return self._labels(nodes)[0]
 
     def _labels(self, nodes: Any) -> tuple[Columns, np.ndarray | None]:
-        """The columns, and which of the nodes each row is about."""
+        """Return the columns, and for each row which of ``nodes`` it is about."""
         state = self._current()
         return label_table(state.parts.label_store, state.names(), self._ids(nodes))
 
     def explain(self, node: Any, *, top: int = 5) -> dict[str, Any]:
-        """Why a node got its class: competing classes, blocks, features and neighbours that decided.
+        """Explain the predicted class of a node.
 
-        Only some methods support it. Values are parts of the difference between the scores of the first and the second
-        class.
+        Values are contributions to the difference between the scores of the first and the second class.
+
+        Args:
+            node: Id of one node.
+            top: Number of features and of neighbours to list.
+
+        Returns:
+            JSON values: competing classes, and the feature blocks, features and neighbours that decided.
+
+        Raises:
+            InputError: If the method cannot explain predictions, or the node does not exist.
         """
         if is_frame(node) or isinstance(node, list | tuple | set | np.ndarray):
             example = shown(next(iter(node))) if isinstance(node, list | tuple | set) and node else "the first"
@@ -220,25 +363,69 @@ class AnsweringModel(LiveModel):
     def suggest(
         self, budget: int = 20, *, strategy: "str | type[Strategy]" = "auto", seed: int = 0
     ) -> "tuple[Suggestion, ...]":
-        """Nodes worth labelling, best first, each with a reason and the model's likeliest classes; at most ``budget``.
+        """Suggest unlabelled nodes that are worth labelling.
 
-        strategy: a name (``auto``, ``typical``, ``uncertain``, ``unknown``, ``random``) or a class of your own.
+        Args:
+            budget: Largest number of suggestions.
+            strategy: Name of a strategy (``auto``, ``typical``, ``uncertain``, ``unknown``, ``random``), or a subclass
+                of :class:`Strategy`.
+            seed: Seed of the random generator.
+
+        Returns:
+            Suggestions, best first, each with a reason and the likeliest classes.
+
+        Raises:
+            InputError: If an argument is unusable, or the strategy is unknown.
+
+        Examples:
+            >>> from graphfcl import GraphClassifier, load_dataset
+            >>> graph, _ = load_dataset("synthetic:nodes=200,edges=800,classes=6,features=30")
+            >>> model = GraphClassifier("sgc-ridge").fit(graph, hide_classes=["class-05"])
+            >>> [each.reason for each in model.suggest(2)]
+            ['cluster', 'cluster']
         """
         from graphfcl.production.labelling.suggestions import suggest_for_model
 
         return suggest_for_model(self._current(), budget, strategy, seed)
 
     def groups(self, count: int = 5, *, seed: int = 0) -> "tuple[Group, ...]":
-        """A few tight groups among nodes that look like none of the classes, the tightest first; perhaps none.
+        """Find groups of similar nodes that look like none of the known classes.
 
-        :meth:`GraphClassifier.name_group` teaches one.
+        :meth:`name_group` teaches a group as a class.
+
+        Args:
+            count: Largest number of groups.
+            seed: Seed of the random generator.
+
+        Returns:
+            Groups, the tightest first; none if too few nodes look unknown.
+
+        Raises:
+            InputError: If an argument is unusable.
+
+        Examples:
+            >>> from graphfcl import GraphClassifier, load_dataset
+            >>> graph, _ = load_dataset("synthetic:nodes=400,edges=2000,classes=6,features=30,signal=1.0")
+            >>> model = GraphClassifier("sgc-ridge").fit(graph, hide_classes=["class-01"])
+            >>> [group.number for group in model.groups(2)]
+            [1, 2]
         """
         from graphfcl.production.labelling.groups import find_groups
 
         return find_groups(self._current(), count, seed)
 
     def spread(self, nodes: Any) -> "Spread":
-        """How diverse some nodes are, and whether they are too alike to teach a class well."""
+        """Measure how diverse some nodes are.
+
+        Args:
+            nodes: As in :meth:`predict`.
+
+        Returns:
+            The diversity, and whether the nodes are too similar to teach a class well.
+
+        Raises:
+            InputError: If no node is given, or a node does not exist.
+        """
         from graphfcl.production.labelling.spreading import spread_of
 
         return spread_of(self._current(), self._ids(nodes))
@@ -253,17 +440,28 @@ class AnsweringModel(LiveModel):
         seed: int = 0,
         progress: bool | Progress = SILENT,
     ) -> Any:
-        """A table of the labels that the model disputes, by its confidence that a label is wrong, the highest first.
+        """List labels that are probably wrong.
 
-        The columns are ``node``; ``given``, ``given_by``, ``given_when``: its label, who gave it and when;
-        ``confidence``: 1 − p of the label; ``guess``, ``probability``: the likeliest of the other classes. p is of a
-        model that was trained without the label. So it trains ``folds`` models, of which each judges a part of the
-        labels; that takes as long as so many fits without their calibration run. The model itself stays as it is. The
-        only label of a class cannot be judged and is not listed, nor is a label that was reviewed.
+        The confidence that a label is wrong is 1 − p, with p the probability of the label under a model that was
+        trained without it. Cross-fitting trains ``folds`` such models, each of which judges one part of the labels.
+        That takes about as long as ``folds`` fits without their calibration run. The model itself does not change. The
+        only label of a class cannot be judged and is not listed; neither are labels that were reviewed.
 
-        nodes: look at the labels of these only. The table is of the library that ``nodes`` comes from, in pandas with
-        the index of the nodes, or of pyarrow. count: list at most so many. threshold: the lowest confidence listed; 0
-        lists every label. seed: of the split into folds. progress: True prints it.
+        Args:
+            nodes: Judge only the labels of these nodes, reviewed ones included. None: all labels.
+            count: Largest number of labels to list; None: no limit.
+            threshold: Lowest confidence to list; 0 lists every label.
+            folds: Number of folds, at least 2.
+            seed: Seed of the split into folds.
+            progress: True prints the progress; a :class:`Progress` receives it.
+
+        Returns:
+            Table, highest confidence first. ``node``; ``given``, ``given_by``, ``given_when``: its label, who gave it
+            and when; ``confidence``; ``guess``, ``probability``: the likeliest other class. A DataFrame of the library
+            that ``nodes`` comes from, in pandas with the index of the nodes; otherwise a PyArrow table.
+
+        Raises:
+            InputError: If an argument is out of range, or a node does not exist.
         """
         from graphfcl.production.labelling.label_issues import find_label_issues
 
@@ -282,10 +480,16 @@ class AnsweringModel(LiveModel):
         return table_like(nodes, columns, rows)
 
     def info(self, *, full: bool = False) -> "ModelInfo":
-        """Counts, sizes, and whether a refit is due; next to nothing of a folder is read for it.
+        """Count classes, nodes and labels, and check whether a refit is due.
 
-        full: count the nodes called unknown even if that takes a forward pass; it is only needed for a version of which
-        neither history nor cache has their share.
+        Reads almost nothing from a folder.
+
+        Args:
+            full: Also compute the share of nodes called unknown if neither the history nor the cache has it. That takes
+                a forward pass.
+
+        Returns:
+            Counts, sizes on disk, and signs that the model has aged.
         """
         from graphfcl.production.model.info import info_of
 
@@ -293,7 +497,17 @@ class AnsweringModel(LiveModel):
         return info_of(self._current(), self.configuration, folder, full=full)
 
     def class_history(self, name: ClassLabel) -> "list[CurvePoint]":
-        """Labels and recall of a class after each change of its labels, oldest first, and as measured last."""
+        """Return the learning curve of a class.
+
+        Args:
+            name: The class.
+
+        Returns:
+            Number of labels and recall after each change of its labels, oldest first, and the recall measured last.
+
+        Raises:
+            InputError: If the class does not exist.
+        """
         from graphfcl.production.labels.class_curves import class_curves
         from graphfcl.production.labels.history import written_by_graphfcl
 
@@ -303,13 +517,15 @@ class AnsweringModel(LiveModel):
             return class_curves(state.history.entries()).get(stored_name, [])
 
     def class_table(self) -> "tuple[ClassCard, ...]":
-        """Every class with its labels, recall, and what its recall would gain from more labels."""
+        """Return a row for each class: labels, recall, and the expected gain of recall from more labels."""
         from graphfcl.production.model.card import class_table
 
         return class_table(self._current())
 
     def card(self) -> "ModelCard":
-        """A model card: classes with their labels, accuracy, data, settings, hash and version; computes no scores."""
+        """Return a model card: classes with their labels, accuracy, data, settings, hash and version; computes no
+        scores.
+        """
         from graphfcl.production.model.card import card_of
 
         return card_of(self._current(), self.configuration, self.info())

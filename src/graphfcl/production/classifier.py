@@ -1,8 +1,8 @@
-"""The entry point of ``production``: a classifier on a growing graph, fitted once and taught classes later.
+"""The entry point of ``production``: a classifier on a growing graph, fitted once and taught new classes later.
 
-:class:`GraphClassifier` fits a model, changes its graph, and saves and loads it. Its bases are :class:`TeachableModel`
-(``teaching.py``) for changes of labels and classes, :class:`AnsweringModel` (``answering.py``) for queries, and
-:class:`LiveModel` (``changes/live_model.py``), which holds the state.
+:class:`GraphClassifier` fits a model, changes its graph, and saves and loads it. It inherits changes of labels and
+classes from :class:`TeachableModel` (``teaching.py``), queries from :class:`AnsweringModel` (``answering.py``), and
+the state of the model from :class:`LiveModel` (``changes/live_model.py``).
 """
 
 from collections.abc import Mapping, Sequence
@@ -32,22 +32,53 @@ if TYPE_CHECKING:  # predictions do not import what only a change needs
 
 
 class GraphClassifier(TeachableModel):
-    """A classifier on a growing graph, in scikit-learn's manner.
+    """Node classifier on a growing graph, with scikit-learn's verbs.
 
-    The constructor's arguments are the whole configuration; learned state ends in ``_``.
+    The constructor's arguments are the whole configuration. Learned attributes end in ``_``.
 
-    method: the name of a method, or a learner class, which may be your own. settings: those that differ from its
-    defaults.
-    way, shot: the number of classes and of supports per class that a session is expected to bring. seed: makes a fit
-    repeatable.
-    max_loss: a change that costs older classes more balanced accuracy than this on validation nodes leaves a warning.
-    standardise: dense features get mean 0 and deviation 1 over the train nodes; the model keeps both.
+    - Classes and ids are the user's own. If the classes of the fit are integers, every method that returns a class
+      returns integers, also after saving and loading. 7, 7.0 and "7" are then the same class, and a later class may be
+      a text.
+    - Truth values are the classes 0 and 1. A negative number means that a node has no label.
+    - Every change is all or nothing: after an error the model is what it was before.
+    - Threads may share a model. Readers see the state before a change until the change is complete; writers wait for
+      each other.
 
-    Classes and ids are the user's own. If those of the fit are integers, ``predict`` and all else that names a class
-    give integers, also after saving and loading; wherever a class is taken, 7, 7.0 and "7" are then the same class, and
-    a later class may have a name. Truth values are the classes 0 and 1, and a negative number is a node without a
-    label. Every change is all or nothing: after an error the model is what it was. Threads may share a model: readers
-    see the state before a change until it is complete, and writers wait for each other.
+    Args:
+        method: Name of a method, or a subclass of :class:`Learner`, which may be your own. ``graphfcl methods`` lists
+            the names.
+        settings: Settings of the method that differ from its defaults, such as ``{"pretraining.epochs": 5}``.
+        way: Number of classes that a session is expected to bring.
+        shot: Number of labelled nodes (supports) per class that a session is expected to bring.
+        seed: Seed of the random generators. The same seed repeats a fit.
+        max_loss: A change that costs older classes more balanced accuracy than this share on validation nodes adds a
+            warning to the history.
+        standardise: Scale dense features to mean 0 and standard deviation 1 over the training nodes. The model stores
+            both and scales later nodes with them.
+        device: PyTorch device that computes, such as ``"cpu"`` or ``"cuda"``.
+
+    Attributes:
+        classes_: Classes that the model can predict, in the order in which they were learned.
+        node_ids_: (n,) ids of all nodes.
+        graph_: Graph of the model.
+        learner_: The fitted learner. Do not change it: other threads may use it.
+        label_store_: Labelled nodes and their classes.
+        calibration_: How scores become probabilities, prediction sets and unknown scores.
+        history: All changes, oldest first.
+        version: Version of the folder that the model was last loaded from or saved to; None before that.
+
+    Raises:
+        InputError: If an argument is unusable, or the method is unknown.
+
+    Examples:
+        >>> from graphfcl import GraphClassifier, load_dataset
+        >>> graph, _ = load_dataset("synthetic:nodes=200,edges=800,classes=6,features=30")
+        >>> model = GraphClassifier("sgc-ridge").fit(graph, hide_classes=["class-05"])
+        >>> model.predict([0, 1, 2]).tolist()
+        ['class-01', 'class-00', 'class-03']
+        >>> model = model.learn({"class-05": graph.node_ids[graph.labels == 5][:5]})
+        >>> len(model.classes_)
+        6
     """
 
     def __init__(
@@ -77,14 +108,30 @@ class GraphClassifier(TeachableModel):
     # Parameters
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The constructor's arguments by name. deep: also every setting of the method, as ``settings__NAME``."""
+        """Return the constructor's arguments by name.
+
+        Args:
+            deep: Also return every setting of the method, as ``settings__NAME``.
+
+        Returns:
+            Values by name.
+        """
         parameters = {**self.configuration.parameters(), "settings": dict(self.settings), "device": self.device}
         return with_settings(parameters) if deep else parameters
 
     def set_params(self, **changes: Any) -> "GraphClassifier":
-        """Change some of them, all or none; after a fit only ``way``, ``shot`` and ``max_loss``.
+        """Change parameters, all of them or, after an error, none.
 
-        ``settings__NAME`` changes one setting of the method: ``settings__pretraining__epochs=5``.
+        Args:
+            **changes: New values by name. ``settings__NAME`` changes one setting of the method, such as
+                ``settings__pretraining__epochs=5``. A fitted classifier accepts only ``way``, ``shot`` and
+                ``max_loss``.
+
+        Returns:
+            The classifier.
+
+        Raises:
+            InputError: If a name is unknown, a value is unusable, or a fitted classifier cannot change the parameter.
         """
         with self._changing:
             parameters = self.get_params(deep=False)
@@ -94,7 +141,7 @@ class GraphClassifier(TeachableModel):
         return self
 
     def __sklearn_clone__(self) -> "GraphClassifier":
-        """The same classifier, not fitted: what ``sklearn.base.clone`` returns."""
+        """Return the same classifier, not fitted, for ``sklearn.base.clone``."""
         return type(self)(**self.get_params(deep=False))
 
     _estimator_type = "classifier"  # what scikit-learn before 1.6 asks for in place of tags
@@ -115,12 +162,26 @@ class GraphClassifier(TeachableModel):
         progress: bool | Progress = SILENT,
         checkpoints: "FitCheckpoints | None" = None,
     ) -> "GraphClassifier":
-        """Train on all labelled nodes of a graph; nodes without a label are visible, too.
+        """Train on all labelled nodes of a graph.
 
-        graph: in memory, or a :class:`GraphFolder` that stays on disk (``docs/large-models.md``); PyG data and networkx
-        graphs are converted as by :func:`from_pyg` and :func:`from_networkx`. hide_classes: classes whose nodes are
-        treated as unlabelled, to be learned later. progress: True prints it. checkpoints: where a fit that is stopped
-        leaves its state, to be resumed. y: None; a graph holds its classes.
+        Nodes without a label take part in training, too: their features and edges are visible.
+
+        Args:
+            graph: Graph in memory, or a :class:`GraphFolder`, which stays on disk (see ``docs/large-models.md``). PyG
+                data and networkx graphs are converted as by :func:`from_pyg` and :func:`from_networkx`.
+            y: Always None: a graph holds its classes. The argument exists for scikit-learn.
+            hide_classes: Classes whose nodes are treated as unlabelled, to be learned later.
+            progress: True prints the progress; a :class:`Progress` receives it.
+            checkpoints: Folder in which the fit stores its state from time to time, so that an interrupted fit can be
+                resumed. See :meth:`ModelFolder.fit_checkpoints`.
+
+        Returns:
+            The fitted classifier.
+
+        Raises:
+            InputError: If the classifier is fitted already, or the graph cannot be used, for example because it has
+                fewer than two classes with enough labels.
+            DivergenceError: If training diverges.
         """
         from graphfcl.graph.convert import as_graph
         from graphfcl.methods.blocks.damaged_files import DamagedFile, computed_again
@@ -148,23 +209,34 @@ class GraphClassifier(TeachableModel):
         return self
 
     def refit(self, graph: object = None, *, anyway: bool = False, progress: bool | Progress = SILENT) -> "Refit":
-        """Train again on the current graph and labels, with the same configuration; keep the result if it is better.
+        """Train again on the current graph and labels, and keep the new model if it is better.
 
-        Classes that have enough labels by now become classes of session 0; word weights and standardisation are fitted
-        again. Ids, numbers, names and who gave a label stay. The new model is compared with this one class by class on
-        nodes that neither was trained on (``changes/refitting.py``), and replaces it if its balanced accuracy there is
-        higher, or with ``anyway``. Otherwise nothing changes.
+        The configuration stays. Classes that have enough labels by now become classes of session 0; word weights and
+        standardisation are computed again. Ids, node numbers, class names and who gave each label stay.
 
-        graph: a new graph with the same ids, for features or edges that the model does not have, such as new words.
-        Labels of the model win over those of the graph; further labels of the graph are used too, except labels that
-        were taken back and classes that were retired.
+        The new model is compared with the current one, class by class, on nodes that neither was trained on
+        (``changes/refitting.py``). It replaces the current one if its balanced accuracy on these nodes is higher.
+        Otherwise nothing changes.
+
+        Args:
+            graph: New graph with the same ids, for features or edges that the model does not have, such as new words.
+                Labels of the model take precedence over labels of the graph. Further labels of the graph are used, too,
+                except labels that were taken back and classes that were retired.
+            anyway: Keep the new model even if it is not better.
+            progress: True prints the progress; a :class:`Progress` receives it.
+
+        Returns:
+            The comparison, and whether the new model is used.
+
+        Raises:
+            InputError: If the classifier is not fitted, or the graph does not fit the model.
         """
         from graphfcl.graph.convert import as_graph
         from graphfcl.production.changes.refitting import refit_draft
 
-        brought = None if graph is None else as_graph(graph, "refit")
+        new_graph = None if graph is None else as_graph(graph, "refit")
         with self._change() as draft, progress_of(progress) as watching:
-            return refit_draft(draft, brought, anyway=anyway, device=self.device, progress=watching)
+            return refit_draft(draft, new_graph, anyway=anyway, device=self.device, progress=watching)
 
     # The graph
 
@@ -176,7 +248,20 @@ class GraphClassifier(TeachableModel):
         texts: Sequence[str] | None = None,
         on_existing: str = "refuse",
     ) -> "GraphClassifier":
-        """Add nodes, with this graph's feature columns, or with texts if it was made from text; without edges yet."""
+        """Add nodes without edges.
+
+        Args:
+            ids: Ids of the new nodes.
+            features: (n, d) features in the columns of the model's graph, dense or sparse.
+            texts: Texts of the nodes, for a graph whose features were made from text.
+            on_existing: What to do with nodes that exist with other features; see :meth:`grow`.
+
+        Returns:
+            The classifier.
+
+        Raises:
+            InputError: If the nodes cannot be added; nothing is changed then.
+        """
         return self.grow(nodes=(ids, features, texts), on_existing=on_existing)
 
     def add_edges(
@@ -187,19 +272,45 @@ class GraphClassifier(TeachableModel):
         *,
         on_existing: str = "refuse",
     ) -> "GraphClassifier":
-        """Add edges between existing nodes, given by the ids of their ends."""
+        """Add edges between existing nodes.
+
+        Args:
+            source: Ids of one end of each edge.
+            target: Ids of the other end of each edge.
+            weights: (e,) weights of the edges. None: new edges get weight 1, and existing edges keep theirs.
+            on_existing: What to do with edges that exist with another weight; see :meth:`grow`.
+
+        Returns:
+            The classifier.
+
+        Raises:
+            InputError: If the edges cannot be added; nothing is changed then.
+        """
         return self.grow(edges=(source, target, weights), on_existing=on_existing)
 
     def grow(
         self, *, nodes: Any = None, edges: Any = None, on_existing: str = "refuse", unknown_ends: str | None = None
     ) -> "GraphClassifier":
-        """Add nodes (ids, features, texts) and edges (sources, targets, weights) in one change.
+        """Add nodes and edges in one change.
 
-        Either may be a DataFrame, or the Path of a table, with the columns of the tables of the fit, or ``node`` and
-        the feature columns; ``source`` and ``target``. A node or an edge that is there with the same features or weight
-        changes nothing. on_existing: ``refuse`` all if others are there, ``skip`` these, or ``update`` their features
-        and weights; a row of nodes replaces all features of its node. unknown_ends: ``refuse`` edges that lead to no
-        node, or ``skip`` them; by default as for the tables of the fit.
+        A node that exists with the same features, or an edge that exists with the same weight, changes nothing.
+
+        Args:
+            nodes: Tuple of ids, features and texts. Or a DataFrame or the Path of a table, with the columns of the
+                tables of the fit, or with ``node`` and the feature columns.
+            edges: Tuple of source ids, target ids and weights. Or a DataFrame or the Path of a table, with the columns
+                of the tables of the fit, or with ``source``, ``target`` and optionally ``weight``.
+            on_existing: What to do with nodes and edges that exist with other features or another weight. ``refuse``
+                the whole change, ``skip`` them, or ``update`` them. An update replaces all features of a node.
+            unknown_ends: ``refuse`` edges to nodes that do not exist, or ``skip`` them. None: as for the tables of the
+                fit.
+
+        Returns:
+            The classifier.
+
+        Raises:
+            InputError: If nodes or edges cannot be added; nothing is changed then.
+            AccuracyLossError: Inside :meth:`guarded`, if the change costs too much accuracy.
         """
         from graphfcl.production.changes.graph_changes import as_new_edges, as_new_nodes, grown
 
@@ -211,15 +322,48 @@ class GraphClassifier(TeachableModel):
         return self
 
     def remove_edges(self, source: Sequence[Any], target: Sequence[Any]) -> "GraphClassifier":
-        """Remove edges, given by the ids of their ends."""
+        """Remove edges.
+
+        Args:
+            source: Ids of one end of each edge.
+            target: Ids of the other end of each edge.
+
+        Returns:
+            The classifier.
+
+        Raises:
+            InputError: If an edge does not exist; nothing is changed then.
+        """
         return self.shrink(edges=(source, target))
 
     def remove_nodes(self, ids: Sequence[Any]) -> "GraphClassifier":
-        """Remove nodes with their edges and labels; a class that loses its last label is retired."""
+        """Remove nodes with their edges and labels; a class that loses its last label is retired.
+
+        Args:
+            ids: Ids of the nodes.
+
+        Returns:
+            The classifier.
+
+        Raises:
+            InputError: If a node does not exist; nothing is changed then.
+        """
         return self.shrink(nodes=ids)
 
     def shrink(self, *, nodes: Any = None, edges: Any = None) -> "GraphClassifier":
-        """Remove edges (sources, targets) and nodes (ids) in one change; either may be a DataFrame."""
+        """Remove edges and nodes in one change.
+
+        Args:
+            nodes: Ids of the nodes to remove, or a DataFrame with the column ``node``.
+            edges: Tuple of source ids and target ids, or a DataFrame with the columns ``source`` and ``target``.
+
+        Returns:
+            The classifier.
+
+        Raises:
+            InputError: If a node or an edge does not exist, or neither is given; nothing is changed then.
+            AccuracyLossError: Inside :meth:`guarded`, if the change costs too much accuracy.
+        """
         from graphfcl.production.changes.graph_changes import as_new_edges, shrunk
 
         with self._change() as draft:
@@ -231,16 +375,35 @@ class GraphClassifier(TeachableModel):
 
     @classmethod
     def from_parts(cls, parts: ModelParts, *, device: str = "cpu") -> "GraphClassifier":
-        """A model of these parts, with an empty history."""
+        """Make a model of existing parts, with an empty history.
+
+        Args:
+            parts: Configuration, graph, learner, labels and calibration.
+            device: PyTorch device that computes.
+
+        Returns:
+            The model.
+        """
         model = cls(**parts.configuration.parameters(), device=device)
         model._hold(ModelState(AnsweringLearner(parts)))
         return model
 
     def save(self, folder: Any, *, wait: float = 60.0) -> int:
-        """Write the model as the folder's next version; returns its number.
+        """Write the model as the next version of a folder.
 
-        Refused if the folder has moved on since the model was loaded. See :class:`ModelFolder`. The cache is written
-        afterwards, in a thread; :meth:`wait` waits for it, and so does Python before it ends.
+        The cache of the folder is written afterwards, in a thread. :meth:`wait` waits for it, and so does Python before
+        it exits.
+
+        Args:
+            folder: Path of a :class:`ModelFolder`. A folder that does not exist is made.
+            wait: Seconds to wait while another process writes.
+
+        Returns:
+            The number of the new version. If nothing changed since the last version, its number.
+
+        Raises:
+            InputError: If the folder has a newer version than the one that the model was loaded from, another process
+                writes for longer than ``wait``, or the folder cannot be written.
         """
         self._current()
         versions = self._versions
@@ -258,7 +421,13 @@ class GraphClassifier(TeachableModel):
     ) -> int:
         """Write the model as the next version; the caller holds the lock of the folder.
 
-        request: what the entry of the last change says of the request that asked for it, as JSON values.
+        Args:
+            versions: Versions of the folder.
+            write_cache: Write the cache afterwards, in a thread.
+            request: JSON values that the entry of the last change stores about the request that caused it.
+
+        Returns:
+            The number of the new version.
         """
         self.wait()
         state = self._current()
@@ -272,7 +441,7 @@ class GraphClassifier(TeachableModel):
         return manifest["version"]
 
     def write_cache(self) -> None:
-        """Write the cache of the version that the model is, if that is the newest one of its folder."""
+        """Write the cache of the version that this model equals, if it is the newest one of its folder."""
         state, versions = self._current(), self._versions
         if versions is None or state.version is None or state.history.unsaved() or state.passes:
             return
@@ -281,7 +450,7 @@ class GraphClassifier(TeachableModel):
             versions.keep_answers(manifest, state.copy().parts, answers, versions.cache.write)
 
     def wait(self) -> None:
-        """Until the cache of the folder is written."""
+        """Wait until the cache of the folder is written."""
         if self._versions is not None:
             self._versions.cache.wait()
 
@@ -289,9 +458,22 @@ class GraphClassifier(TeachableModel):
     def load(
         cls, folder: Any, *, version: int | None = None, device: str = "cpu", use: FolderUse = AS_BEFORE
     ) -> "GraphClassifier":
-        """The newest version of a model, or an older one; what it consists of is read when it is needed.
+        """Load a model from a folder.
 
-        use: of a model on a graph folder, where that is and what may be used to compute on it, if it is not as it was.
+        Graph, learner and labels are read when they are first needed.
+
+        Args:
+            folder: Path of a :class:`ModelFolder`.
+            version: Number of a version; None: the newest one.
+            device: PyTorch device that computes.
+            use: For a model on a graph folder: where that folder is and which resources may be used, if that differs
+                from the last time.
+
+        Returns:
+            The model.
+
+        Raises:
+            InputError: If the folder has no such version, or the version is damaged.
         """
         return cls.from_version(Versions(folder, use), version, device=device)
 
@@ -299,7 +481,20 @@ class GraphClassifier(TeachableModel):
     def from_version(
         cls, versions: Versions, version: int | None = None, *, device: str = "cpu", whole: bool = False
     ) -> "GraphClassifier":
-        """The same. whole: read and verify everything."""
+        """Load a model from opened versions; see :meth:`load`.
+
+        Args:
+            versions: Versions of a folder.
+            version: Number of a version; None: the newest one.
+            device: PyTorch device that computes.
+            whole: Read and verify everything now.
+
+        Returns:
+            The model.
+
+        Raises:
+            InputError: If there is no such version, or the version is damaged.
+        """
         stored = versions.load(version, device=device)
         if whole:
             stored.verify()
@@ -315,5 +510,5 @@ class GraphClassifier(TeachableModel):
         return model
 
     def bytes_read(self) -> int:
-        """How many bytes of its folder were read, the cache included."""
+        """Return the number of bytes read from the folder, including its cache."""
         return 0 if self._versions is None else self._versions.bytes_read()

@@ -1,8 +1,9 @@
-"""What looks wrong with a graph before anything is trained on it.
+"""Check a graph for problems before a model is trained on it.
 
 Whether edges and their weights help is measured with a class-balanced ridge regression on propagated features: with
 P = D^(-1/2) (A + I) D^(-1/2) and the features X, projected to ``WIDTH`` random directions if they are wider,
-H = [X, PX, P²X] and W = (HᵀCH + λI)^(-1) HᵀCY, where C weighs every class alike. Labelled nodes are predicted by folds.
+H = [X, PX, P²X] and W = (HᵀCH + λI)^(-1) HᵀCY. C gives every class the same weight. Labelled nodes are predicted by
+cross-validation.
 """
 
 import difflib
@@ -21,20 +22,29 @@ from graphfcl.graph.convert import as_graph
 from graphfcl.graph.labels import alike_names
 from graphfcl.graph.tables.node_columns import Association
 
-FEW = 7  # labels: a class with fewer is learned after the fit, from few labels (K + 2 for the usual five)
+FEW = 7  # a class with fewer labels is learned as a few-shot class (K + 2 with the default K = 5)
 LISTED = 5
-ALIKE, MOST_NAMES = 0.85, 1_000  # likeness of two names, and names that are compared
+ALIKE, MOST_NAMES = 0.85, 1_000  # least similarity of two names that are reported, and most names that are compared
 FOLDS, PENALTY, WIDTH = 5, 1e-2, 64
 MOST_LABELLED, FEWEST_LABELLED = 20_000, 50
-LEAST_GAIN = 0.01  # of balanced accuracy, and at least two standard errors
-LONE = 0.5  # share of nodes without edges
+LEAST_GAIN = 0.01  # least difference of balanced accuracy that counts; it must also exceed two standard errors
+LONE = 0.5  # largest share of nodes without edges
 
 
 @dataclass(frozen=True)
 class Finding:
-    """Something of a graph that a user should look at.
+    """Possible problem of a graph that a user should look at.
 
-    kind: one word for programs. serious: whether it may make a model useless, or hides a mistake. text: one sentence.
+    Args:
+        kind: Identifier for programs, such as ``edges-hurt``.
+        serious: Whether the problem may make a model useless, or hides a mistake.
+        text: One sentence that describes the problem and what to do.
+
+    Examples:
+        >>> from graphfcl import Finding
+        >>> finding = Finding("one-class", True, "The graph has 1 class: a classifier needs two or more.")
+        >>> finding.as_json()["serious"]
+        True
     """
 
     kind: str
@@ -42,13 +52,28 @@ class Finding:
     text: str
 
     def as_json(self) -> dict[str, Any]:
+        """Return the fields as JSON values."""
         return asdict(self)
 
 
 def check_graph(source: object, *, seed: int = 0) -> list[Finding]:
-    """What looks wrong with a graph: columns, classes, labels, edges and their weights; what is serious comes first.
+    """Check columns, classes, labels, edges and edge weights of a graph for problems.
 
-    source: what ``fit`` takes; a graph folder is read into memory.
+    Args:
+        source: Graph as for :meth:`GraphClassifier.fit`. A graph folder is read into memory.
+        seed: Seed of the random generator.
+
+    Returns:
+        Findings, serious ones first; empty if there are none.
+
+    Raises:
+        InputError: If ``source`` is not a graph.
+
+    Examples:
+        >>> from graphfcl import check_graph, from_edge_index
+        >>> graph = from_edge_index([[0, 1], [1, 2]], [[0.0], [1.0], [2.0]], ["a", "a", "a"])
+        >>> [finding.kind for finding in check_graph(graph)]
+        ['one-class']
     """
     graph = as_graph(source, "check_graph").loaded()
     found = [
@@ -65,8 +90,8 @@ def _columns(graph: Graph) -> Iterator[Finding]:
         yield Finding("no-features", True, "The graph has no features: only its edges tell its nodes apart.")
         return
     if graph.text is not None or graph.sparse_features:
-        return  # a word that all texts have, or none, has no weight
-    if graph.columns is None:  # of a graph of tables, its notes say so
+        return  # TF-IDF gives words that all or no texts contain the weight 0
+    if graph.columns is None:  # for a graph from tables, the notes of the graph say this already
         for column in range(graph.feature_count):
             association = Association(graph.labels)
             association.add(pa.chunked_array([graph.features[:, column]]), 0)
@@ -119,7 +144,9 @@ def _classes(graph: Graph) -> Iterator[Finding]:
 
 
 def _nearly_equal(names: list[str]) -> Iterator[tuple[str, str]]:
-    """Pairs of names that differ by a letter or two; numbers at the end, as in "class 1", are no misspellings."""
+    """Yield pairs of names that differ by a letter or two. Names with digits are not compared: "class 1" is no
+    misspelling.
+    """
     plain = [name for name in names[:MOST_NAMES] if len(name) > 3 and not any(letter.isdigit() for letter in name)]
     for place, name in enumerate(plain):
         for other in difflib.get_close_matches(
@@ -164,7 +191,10 @@ def _edges(graph: Graph, random: np.random.Generator) -> Iterator[Finding]:
 def _compared(
     kind: str, what: str, used: np.ndarray, unused: np.ndarray, weights: np.ndarray, fix: str
 ) -> Iterator[Finding]:
-    """Whether something helps a linear classifier. used, unused: (m,) bool, right answers with it and without it."""
+    """Yield a finding if edges or weights do not help a linear classifier.
+
+    ``used``, ``unused``: (m,) bool, correct predictions with and without them.
+    """
     gains = used.astype(float) - unused
     gain = float(weights @ gains)
     error = float(np.sqrt(np.square(weights) @ np.square(gains - gain)))
@@ -176,7 +206,7 @@ def _compared(
 
 
 def _narrow(features: Any, random: np.random.Generator) -> np.ndarray:
-    """(n, at most WIDTH) float32 features, each column with mean 0 and deviation 1; rows of words have length 1."""
+    """Return (n, at most WIDTH) float32 features: standardised columns, or rows of words with length 1."""
     if sparse.issparse(features):
         lengths = np.sqrt(np.asarray(features.multiply(features).sum(axis=1)).ravel())
         features = sparse.diags_array(1 / np.maximum(lengths, 1e-12)) @ features
@@ -190,7 +220,7 @@ def _narrow(features: Any, random: np.random.Generator) -> np.ndarray:
 
 
 def propagated(features: np.ndarray, adjacency: sparse.csr_array) -> np.ndarray:
-    """(n, 3d + 1) features, those of one and of two hops, and a 1."""
+    """Return (n, 3d + 1) features: own features, features of one and of two hops, and a constant 1."""
     count = adjacency.shape[0]
     scale = sparse.diags_array(1 / np.sqrt(np.asarray(adjacency.sum(axis=1)).ravel() + 1))
     matrix = sparse.csr_array(scale @ (adjacency + sparse.eye_array(count)) @ scale, dtype=np.float32)
@@ -199,13 +229,13 @@ def propagated(features: np.ndarray, adjacency: sparse.csr_array) -> np.ndarray:
 
 
 def _class_weights(labels: np.ndarray) -> np.ndarray:
-    """(m,) weights with the sum 1, the same for every class."""
+    """Return (m,) weights with the sum 1, the same total for every class."""
     _, places, counts = np.unique(labels, return_inverse=True, return_counts=True)
     return 1 / (counts.size * counts[places])
 
 
 def cross_predicted(inputs: np.ndarray, labels: np.ndarray, folds: np.ndarray) -> np.ndarray:
-    """(m,) predicted labels, each by a class-balanced ridge regression on the other folds."""
+    """Return (m,) predicted labels, each by a class-balanced ridge regression on the other folds."""
     classes, predicted = np.unique(labels), np.empty_like(labels)
     for fold in range(FOLDS):
         train, test = folds != fold, folds == fold

@@ -26,11 +26,31 @@ class TeachableModel(AnsweringModel):
         on_conflict: str = "refuse",
         new_classes: "NewClasses" = True,
     ) -> Self:
-        """Learn classes from labelled nodes: ``{"class name": [node ids]}``; a known class gets more supports.
+        """Learn classes from labelled nodes (supports); a known class gets more of them.
 
-        supports: such a mapping, a DataFrame, or the Path of a table, with the columns ``node`` and ``class``, or those
-        of the tables of the fit; its columns ``by``, ``when`` and those that the fit did not have are kept with the
-        labels. by, when: who gave the labels and when. on_conflict, new_classes: see :meth:`learn_listed`.
+        Args:
+            supports: Node ids by class, ``{"class name": [ids]}``. Or a DataFrame or the Path of a table, with the
+                columns ``node`` and ``class`` or the columns of the tables of the fit. Its columns ``by`` and ``when``,
+                and columns that the fit did not have, are stored with the labels.
+            by: Who gave the labels.
+            when: When the labels were given, as a date or a text.
+            on_conflict: What to do if a node has another label; see :meth:`learn_listed`.
+            new_classes: Which classes may be new; see :meth:`learn_listed`.
+
+        Returns:
+            The model.
+
+        Raises:
+            InputError: If a support cannot be used; nothing is learned then.
+            AccuracyLossError: Inside :meth:`guarded`, if the change costs too much accuracy.
+
+        Examples:
+            >>> from graphfcl import GraphClassifier, load_dataset
+            >>> graph, _ = load_dataset("synthetic:nodes=200,edges=800,classes=6,features=30")
+            >>> model = GraphClassifier("sgc-ridge").fit(graph, hide_classes=["class-05"])
+            >>> supports = graph.node_ids[graph.labels == 5][:5].tolist()
+            >>> model.learn({"class-05": supports}, by="ann").history[-1]["new"]
+            ['class-05']
         """
         if is_table(supports):
             from graphfcl.production.changes.user_tables import read_supports
@@ -49,11 +69,20 @@ class TeachableModel(AnsweringModel):
     ) -> Self:
         """Learn from a list of supports, each with its place in a table and who gave it.
 
-        on_conflict: if a node has another label, ``refuse`` all supports, ``keep`` the label it has, or ``replace`` it.
-        A label that another person gives again is stored once, with both names.
-        new_classes: which classes may be new. True: any whose name differs from all known ones by more than case, white
-        space and accents; others are refused. A list: the classes in it, whatever they look like, and no other. False:
-        none.
+        Args:
+            supports: The supports.
+            on_conflict: What to do if a node has another label: ``refuse`` all supports, ``keep`` the label it has, or
+                ``replace`` it. If another person repeats a label, it is stored once, with both names.
+            new_classes: Which classes may be new. True: any class whose name differs from all known names by more than
+                case, white space and accents. A list: the classes in it, however similar their names are, and no
+                others. False: none.
+
+        Returns:
+            The model.
+
+        Raises:
+            InputError: If a support cannot be used; nothing is learned then.
+            AccuracyLossError: Inside :meth:`guarded`, if the change costs too much accuracy.
         """
         with self._change() as draft:
             draft.learn(supports, on_conflict, new_classes)
@@ -69,10 +98,25 @@ class TeachableModel(AnsweringModel):
         when: str | datetime.date = "",
         new_classes: "NewClasses" = True,
     ) -> Self:
-        """Teach a group of :meth:`groups` as a class.
+        """Learn a group of :meth:`groups` as a class.
 
-        nodes: the members to learn, all of them; None: ``shot`` typical, diverse ones. That they were members of a
-        group is kept with the labels. by, when: see :meth:`learn`. new_classes: see :meth:`learn_listed`.
+        The labels store that their nodes were members of a group.
+
+        Args:
+            group: A group.
+            name: Name of the class.
+            nodes: Ids of the members to learn, all of them. None: ``shot`` typical members of different parts of the
+                group.
+            by: Who named the group.
+            when: When the group was named, as a date or a text.
+            new_classes: Which classes may be new; see :meth:`learn_listed`.
+
+        Returns:
+            The model.
+
+        Raises:
+            InputError: If a node is not a member, or every member has a label or is gone; nothing is learned then.
+            AccuracyLossError: Inside :meth:`guarded`, if the change costs too much accuracy.
         """
         from graphfcl.production.changes.label_batch import supports_of
         from graphfcl.production.labelling.groups import supports_of_group
@@ -85,9 +129,21 @@ class TeachableModel(AnsweringModel):
     def accept(self, nodes: Sequence[Any], *, by: str = "", when: str | datetime.date = "", reason: str = "") -> Self:
         """Store the predicted classes of unlabelled nodes as accepted labels.
 
-        The model does not learn from accepted labels, and is neither calibrated nor measured with them: no answer
-        changes. :meth:`unlearn` takes them back, and :meth:`learn` turns them into labels that were given.
-        by, when, reason: who accepted them, when and why.
+        No prediction changes: the model neither learns from accepted labels nor uses them for calibration or accuracy.
+        :meth:`unlearn` removes them, and :meth:`learn` with the same class turns them into labels that the model
+        learns.
+
+        Args:
+            nodes: Ids of the nodes, or a DataFrame with the column ``node``.
+            by: Who accepted the classes.
+            when: When they were accepted, as a date or a text.
+            reason: Why they were accepted.
+
+        Returns:
+            The model.
+
+        Raises:
+            InputError: If a node has a label already or does not exist; nothing is accepted then.
         """
         statement = Statement.of(by, when, {"reason": reason}, "the accepted labels")
         nodes = self._ids(nodes)
@@ -96,9 +152,20 @@ class TeachableModel(AnsweringModel):
         return self
 
     def review(self, nodes: Sequence[Any], *, by: str = "", when: str | datetime.date = "") -> Self:
-        """Mark the labels of some nodes as reviewed: :meth:`label_issues` does not list them again.
+        """Mark labels as reviewed, so that :meth:`label_issues` does not list them again.
 
-        That is kept with the label until it is replaced or taken back. by, when: who looked at them and when.
+        The mark is stored with the label until the label is replaced or removed.
+
+        Args:
+            nodes: Ids of labelled nodes, or a DataFrame with the column ``node``.
+            by: Who reviewed the labels.
+            when: When they were reviewed, as a date or a text.
+
+        Returns:
+            The model.
+
+        Raises:
+            InputError: If a node has no label; nothing is changed then.
         """
         statement = Statement.of(by, when, {REVIEWED: "kept"}, "the review")
         nodes = self._ids(nodes)
@@ -107,26 +174,71 @@ class TeachableModel(AnsweringModel):
         return self
 
     def unlearn(self, nodes: Sequence[Any]) -> Self:
-        """Take back the labels of some nodes; a class that loses its last one is retired."""
+        """Remove labels; a class that loses its last label is retired.
+
+        Args:
+            nodes: Ids of labelled nodes, or a DataFrame with the column ``node``.
+
+        Returns:
+            The model.
+
+        Raises:
+            InputError: If a node has no label; nothing is changed then.
+            AccuracyLossError: Inside :meth:`guarded`, if the change costs too much accuracy.
+        """
         nodes = self._ids(nodes)
         with self._change() as draft:
             draft.unlearn(nodes)
         return self
 
     def rename(self, old: ClassLabel, new: ClassLabel) -> Self:
-        """Rename a class; nothing else changes."""
+        """Rename a class; nothing else changes.
+
+        Args:
+            old: Current name.
+            new: New name.
+
+        Returns:
+            The model.
+
+        Raises:
+            InputError: If there is no class ``old``, or a class ``new`` exists.
+        """
         with self._change() as draft:
             draft.rename(old, new)
         return self
 
     def merge(self, source: ClassLabel, into: ClassLabel) -> Self:
-        """Merge one class into another."""
+        """Merge one class into another.
+
+        Args:
+            source: Class whose nodes move.
+            into: Class that gets them.
+
+        Returns:
+            The model.
+
+        Raises:
+            InputError: If one of the classes does not exist.
+            AccuracyLossError: Inside :meth:`guarded`, if the change costs too much accuracy.
+        """
         with self._change() as draft:
             draft.merge(source, into)
         return self
 
     def retire(self, name: ClassLabel) -> Self:
-        """Stop predicting a class; its nodes lose their label."""
+        """Stop predicting a class; its nodes lose their label.
+
+        Args:
+            name: The class.
+
+        Returns:
+            The model.
+
+        Raises:
+            InputError: If the class does not exist, or is the last one.
+            AccuracyLossError: Inside :meth:`guarded`, if the change costs too much accuracy.
+        """
         with self._change() as draft:
             draft.retire(name)
         return self

@@ -46,7 +46,7 @@ def test_an_explanation_speaks_of_ids_classes_and_features(
 
 
 def test_a_method_that_cannot_explain_itself_says_so(model: GraphClassifier) -> None:
-    with pytest.raises(InputError, match="the method 'proto-gcn' cannot explain itself: fit one of 'anchor'"):
+    with pytest.raises(InputError, match="the method 'proto-gcn' cannot explain predictions: fit one of 'anchor'"):
         model.explain(members("class-08")[0])
 
 

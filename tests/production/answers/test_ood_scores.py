@@ -24,7 +24,7 @@ from graphfcl.production.answers.ood_scores import (
     MEASURES,
     Evidence,
     Measure,
-    Ruler,
+    RobustScaler,
     Stage,
     balanced_weights,
     combined,
@@ -139,8 +139,8 @@ def test_a_node_far_from_every_class_is_stranger(measure: Measure) -> None:
 
 def test_a_ruler_measures_in_spreads_and_clips() -> None:
     known = np.column_stack([np.arange(101.0), np.full(101, 7.0), np.zeros(101)])
-    ruler = Ruler.of(["energy", "unlabelled around", "few-shot answer"], known)
-    found = ruler.apply(np.array([[50.0, 7.0, 1.0], [100.0, 9.0, 0.0], [1e9, -9.0, 1.0]]))
+    scaler = RobustScaler.of(["energy", "unlabelled around", "few-shot answer"], known)
+    found = scaler.apply(np.array([[50.0, 7.0, 1.0], [100.0, 9.0, 0.0], [1e9, -9.0, 1.0]]))
     np.testing.assert_allclose(found, [[0, 0, 1], [1, 2, 0], [6, -2, 1]], atol=1e-6)
 
 

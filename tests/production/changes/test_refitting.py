@@ -70,7 +70,7 @@ def test_the_comparison_asks_both_about_nodes_that_neither_was_trained_on(
     model = copy_of(aged)
     compared = {each.name: each for each in model.refit(anyway=True).comparison.classes}
     (old, _), (new, columns) = (
-        label_store.of_part(LabelRole.VALIDATION) for label_store in (aged.label_store_, model.label_store_)
+        label_store.with_role(LabelRole.VALIDATION) for label_store in (aged.label_store_, model.label_store_)
     )
     names = np.array(model.label_store_.names, dtype=object)[columns]
     for name in start.classes_:
@@ -267,7 +267,7 @@ def test_dense_columns_are_standardised_again() -> None:
     moved = changed_graph(dense, features=dense.features * 3 + 1)
     model.refit(moved, anyway=True)
     standard = graph_in_memory(model).standardisation
-    train = model.label_store_.of_part(LabelRole.TRAIN)[0]
+    train = model.label_store_.with_role(LabelRole.TRAIN)[0]
     assert standard is not None
     np.testing.assert_allclose(standard.mean, graph_in_memory(model).features[train].mean(axis=0), rtol=1e-4, atol=1e-5)
 

@@ -114,7 +114,7 @@ def test_new_nodes_and_edges_are_checked(model: GraphClassifier, graph: GraphFol
     features = graph.features(0, 1)
     for change, said in [
         (lambda: model.add_nodes([known], graph.features(1, 2)), "in the graph already"),
-        (lambda: model.add_nodes(["x"], features), "no whole number"),
+        (lambda: model.add_nodes(["x"], features), "not a whole number"),
         (lambda: model.add_nodes([9999], features[:, :3]), "features of shape"),
         (lambda: model.add_edges([known], [123456]), "not in the graph"),
         (lambda: model.learn({"new": [123456]}), "not in the graph"),

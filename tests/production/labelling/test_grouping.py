@@ -158,7 +158,7 @@ def test_a_model_that_knows_all_classes_has_no_group() -> None:
 def test_a_seed_repeats_and_a_count_cuts(ridge: GraphClassifier) -> None:
     assert ridge.groups(seed=3) == ridge.groups(seed=3)
     assert ridge.groups(1) == ridge.groups()[:1]
-    with pytest.raises(InputError, match="0 groups make no sense"):
+    with pytest.raises(InputError, match="the number of groups is 0"):
         ridge.groups(0)
 
 
@@ -231,7 +231,7 @@ def test_members_that_got_a_label_meanwhile_are_left_out(teachable: GraphClassif
     assert not set(taught) & set(group.typical[:2])
     teachable.learn({"gardening": [node for node in group.nodes if node not in (*taught, *group.typical[:2])]})
     before = len(teachable.history)
-    with pytest.raises(InputError, match="every node of group 1 is labelled by now or gone"):
+    with pytest.raises(InputError, match="every node of group 1 has a label by now or was removed"):
         teachable.name_group(group, "too late")
     assert len(teachable.history) == before
 
@@ -239,7 +239,7 @@ def test_members_that_got_a_label_meanwhile_are_left_out(teachable: GraphClassif
 def test_chosen_members_are_taught_all_of_them_and_no_other(teachable: GraphClassifier) -> None:
     group = teachable.groups()[0]
     chosen = list(group.nodes[::2])
-    with pytest.raises(InputError, match="'nobody' is no member of group 1"):
+    with pytest.raises(InputError, match="'nobody' is not a member of group 1"):
         teachable.name_group(group, "gardening", nodes=[*chosen, "nobody"])
     with pytest.raises(InputError, match="no member is given"):
         teachable.name_group(group, "gardening", nodes=[])

@@ -185,7 +185,7 @@ def test_too_few_labels_are_refused_before_anything_is_trained() -> None:
     for number in (0, 1):
         labels[np.flatnonzero(labels == number)[7:]] = -1
     model = GraphClassifier("sgc-ridge").fit(replace(small_graph(), labels=labels))
-    with pytest.raises(InputError, match="without a fold of 3, 0 classes have 7 labelled nodes or more"):
+    with pytest.raises(InputError, match="without one of 3 folds, 0 classes have 7 labelled nodes or more"):
         model.label_issues()
 
 

@@ -78,7 +78,7 @@ def test_the_meter_repeats_and_takes_any_number(ridge: GraphClassifier) -> None:
 
 
 def test_bad_baskets(ridge: GraphClassifier) -> None:
-    with pytest.raises(InputError, match="empty basket"):
+    with pytest.raises(InputError, match="no node to measure the spread of"):
         ridge.spread([])
     with pytest.raises(InputError, match="'nobody' is not in the graph"):
         ridge.spread(["nobody"])

@@ -4,7 +4,7 @@ import numpy as np
 
 from graphfcl import build_graph
 from graphfcl.production.graph import kind_of
-from graphfcl.production.labelling.groups import Usual, common_words
+from graphfcl.production.labelling.groups import FeatureStatistics, common_words
 from graphfcl.production.labelling.stop_words import explains
 from tests.graphs import random_graph
 
@@ -25,7 +25,7 @@ def test_function_words_are_left_out_of_what_a_group_has_in_common() -> None:
         feature_names=["The", "rust", "package"],
     )
     model_graph = kind_of(graph).of(graph)
-    assert common_words(model_graph, np.arange(8), Usual(shares=np.array([0.05, 0.06, 1.0]))) == ("rust",)
+    assert common_words(model_graph, np.arange(8), FeatureStatistics(shares=np.array([0.05, 0.06, 1.0]))) == ("rust",)
 
 
 def test_words_with_a_meaning_explain() -> None:

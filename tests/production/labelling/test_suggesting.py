@@ -166,7 +166,7 @@ def test_a_budget_beyond_all_nodes(ridge: GraphClassifier) -> None:
 
 
 def test_bad_input(ridge: GraphClassifier) -> None:
-    with pytest.raises(InputError, match="a budget of 0 makes no sense"):
+    with pytest.raises(InputError, match="the budget is 0"):
         ridge.suggest(0)
     with pytest.raises(InputError, match="there is no strategy 'typicl': did you mean 'typical'"):
         ridge.suggest(3, strategy="typicl")
@@ -189,7 +189,7 @@ def anything(value: object) -> Any:
         (lambda model: model.groups("5"), "the number of groups is '5'"),
         (lambda model: model.groups(2.5), "the number of groups is 2.5"),
         (lambda model: model.groups(3, seed=-1), "the seed is -1"),
-        (lambda model: model.name_group(1, "x"), "1 is no group: give one of those that"),
+        (lambda model: model.name_group(1, "x"), "1 is not a group: give a group that"),
         (lambda model: model.name_group(model.groups()[0], None), "a class is None: give a name or a whole number"),
         (lambda model: model.spread(None), "the nodes are None: give a list of ids"),
         (lambda model: model.spread(5), "the nodes are 5"),

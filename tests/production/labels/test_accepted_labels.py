@@ -73,7 +73,10 @@ def test_no_measurement_and_no_later_change_sees_them(model: GraphClassifier) ->
     first, second = (each.label_issues(threshold=0.0, folds=2).to_pydict() for each in (plain, model))
     assert first == second, "they are neither disputed nor trained on"
     assert not set(nodes) & set(second["node"])
-    assert (model.label_store_.of_part(LabelRole.ACCEPTED)[0].size, model.label_store_.given().nodes.size) == (
+    assert (
+        model.label_store_.with_role(LabelRole.ACCEPTED)[0].size,
+        model.label_store_.without_accepted().nodes.size,
+    ) == (
         40,
         plain.label_store_.nodes.size,
     )

@@ -92,7 +92,7 @@ def test_info_of_a_model(start: GraphClassifier) -> None:
     assert (plain.nodes, plain.edges) == (500, model.graph_.edge_count)
     assert (plain.classes, plain.few_shot) == (8, 0)
     assert not plain.refit_due
-    assert plain.verdict == "nothing asks for a refit"
+    assert plain.verdict == "no refit is due"
     model.learn({"eight": members("class-08")[:6]})
     assert not model.info().refit_due
     model.learn({"eight": members("class-08")[6:7]})

@@ -70,7 +70,7 @@ def test_what_was_stopped_is_not_written_over_and_not_mixed_up(tmp_path: Path) -
         fit(folder, "encoder")
     with pytest.raises(InputError, match="holds a fit that was stopped: go on with --resume"):
         fit(folder)
-    with pytest.raises(InputError, match="is of a fit with another seed: repeat its options"):
+    with pytest.raises(InputError, match="belongs to a fit with another seed: repeat its options"):
         fit(folder, resume=True, seed=1)
     fit(folder, resume=True)
     with ModelFolder(folder).editing() as model:  # the next writer tidies up

@@ -11,7 +11,7 @@ def test_all_labelled_nodes_play_a_part_and_a_fifth_is_held_out(start: GraphClas
     graph = small_graph()
     shown = np.flatnonzero(~np.isin(graph.labels, [graph.class_names.index(name) for name in HIDDEN]))
     assert sorted(start.label_store_.nodes.tolist()) == shown.tolist()
-    nodes, columns = start.label_store_.of_part(LabelRole.VALIDATION)
+    nodes, columns = start.label_store_.with_role(LabelRole.VALIDATION)
     sizes = np.bincount(columns)
     for column, name in enumerate(start.classes_):
         assert abs(sizes[column] - len(members(name)) / 5) <= 0.5

@@ -27,14 +27,14 @@ SCHEMAS = {
 @pytest.mark.parametrize("name", SCHEMAS)
 def test_tables_that_are_not_those_of_a_model(crafted: CraftedFolder, name: str) -> None:
     crafted.query(SCHEMAS[name])
-    refused(crafted, "its tables are not those of a model")
+    refused(crafted, "its tables are not the tables of a model")
 
 
 def test_a_view_in_the_place_of_a_table(crafted: CraftedFolder) -> None:
     with opened(crafted.path) as connection:
         connection.execute("ALTER TABLE chunk RENAME TO real")
         connection.execute("CREATE VIEW chunk AS SELECT sha256, size, data FROM real")
-    refused(crafted, "its tables are not those of a model")
+    refused(crafted, "its tables are not the tables of a model")
 
 
 def test_a_file_that_is_no_database(crafted: CraftedFolder) -> None:
@@ -87,7 +87,7 @@ def test_files_that_lie_elsewhere(crafted: CraftedFolder, tmp_path: Path, name: 
 def test_a_pipe_in_the_place_of_the_database(crafted: CraftedFolder) -> None:
     crafted.path.unlink()
     os.mkfifo(crafted.path)
-    refused(crafted, "no file")
+    refused(crafted, "not a regular file")
 
 
 def test_a_tree_of_pages_that_never_ends(crafted: CraftedFolder) -> None:

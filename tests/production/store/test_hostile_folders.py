@@ -98,7 +98,7 @@ VALUES: dict[str, tuple[Change, str]] = {
     "a negative temperature": (_set("answers", "values.calibration.temperature", -1.0), "temperature"),
     "a temperature in words": (_set("answers", "values.calibration.temperature", "hot"), "calibration"),
     "no calibration": (_set("answers", "values.calibration", None), "calibration"),
-    "two classes of one name": (lambda f: f.change_part("answers", _same_names), "one name"),
+    "two classes of one name": (lambda f: f.change_part("answers", _same_names), "same name"),
     "a class without a name": (_set("answers", "values.classes", [""]), "name"),
     "no classes": (_set("answers", "values.classes", []), "class"),
     "a million hops": (_set("knowledge", "values.learner.hop", [2.0, 10**6, 0.7, 3, 0.0]), "hops"),
@@ -121,8 +121,8 @@ VALUES: dict[str, tuple[Change, str]] = {
     "no scales of the basis": (_drop("network", "arrays", "frame.basis.scales"), "parts do not fit together"),
     "a tensor in another type": (_set("network", "values.bfloat16", ["frame.basis"]), "type"),
     "a tensor that is not the learner's": (lambda f: f.change_part("network", _stray_tensor), "tensors"),
-    "a part without arrays": (lambda f: f.write_part("edges", b"{}"), "lists nothing"),
-    "a part that is a list": (lambda f: f.write_part("edges", b"[]"), "lists nothing"),
+    "a part without arrays": (lambda f: f.write_part("edges", b"{}"), "description of a part"),
+    "a part that is a list": (lambda f: f.write_part("edges", b"[]"), "description of a part"),
     "Infinity": (lambda f: f.write_part("edges", b'{"arrays":{},"values":{"x":Infinity}}'), "Infinity"),
     "a number beyond all": (lambda f: f.write_part("edges", b'{"arrays":{},"values":{"x":1e999}}'), "not finite"),
     "NaN": (lambda f: f.write_part("answers", b'{"arrays":{},"values":{"way":NaN}}'), "NaN"),
@@ -192,7 +192,7 @@ def test_a_format_that_is_none(crafted: CraftedFolder, number: int) -> None:
 @pytest.mark.parametrize("number", [True, 3.0, "3", None, -3])
 def test_a_version_in_a_manifest_that_is_no_whole_number(crafted: CraftedFolder, number: Any) -> None:
     crafted.change_manifest(lambda manifest: set_in(manifest, "version", number))
-    refused(crafted, "damaged", "its version is no whole number")
+    refused(crafted, "damaged", "its version is not a whole number")
 
 
 @pytest.mark.parametrize("version", ["1", 1.0, True, [1], np.float64(1), b"1"])

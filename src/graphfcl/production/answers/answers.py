@@ -1,4 +1,4 @@
-"""From scores of columns to answers about classes."""
+"""Turn the learner's scores of columns into answers about classes."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -15,36 +15,41 @@ Predictions = dict[str, np.ndarray]
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """What the answers about some nodes are computed from.
+    """The values from which answers about some nodes are computed.
 
-    scores: (n, columns) of the learner. readings: (n, 2) OOD score and temperature of each node.
+    Attributes:
+        scores: (n, columns) scores of the learner.
+        readings: (n, 2) OOD score and temperature of each node.
     """
 
     scores: Any
     readings: Any
 
     def of(self, rows: np.ndarray | slice) -> "Answers":
-        """Those of some rows, in any order."""
+        """Return the values of some rows, in any order."""
         return Answers(self.scores[rows], self.readings[rows])
 
     @property
     def ood_score(self) -> np.ndarray:
-        """(n,) in memory."""
+        """(n,) OOD scores, in memory."""
         return RowValues.of(self.readings).whole()[:, 0]
 
     @property
     def temperatures(self) -> np.ndarray:
-        """(n,) in memory."""
+        """(n,) temperatures, in memory."""
         return RowValues.of(self.readings).whole()[:, 1]
 
 
 @dataclass(frozen=True, eq=False)
 class ModelAnswers(Answers):
-    """What the answers about all nodes are computed from, by row.
+    """The values from which answers about all nodes are computed, by row.
 
     Scores and readings are arrays, or tables on disk of which rows are read. Values of a row without a node have no
     meaning.
-    calibration: how they become answers. accuracy: as the history keeps it, if it was measured with them.
+
+    Attributes:
+        calibration: How the values become answers.
+        accuracy: Accuracy as in the history, if it was measured with these values.
     """
 
     calibration: Calibration
@@ -57,7 +62,10 @@ class ModelAnswers(Answers):
 
 
 def class_probabilities(labels: LabelStore, answers: Answers) -> np.ndarray:
-    """(n, classes) in the order of ``labels.classes``; columns of one class are added up. Rows sum to 1."""
+    """Return (n, classes) probabilities in the order of ``labels.classes``; rows sum to 1.
+
+    The probabilities of columns of one class are added.
+    """
     class_of_column = labels.class_of_column()
     shares = probabilities_of(answers.scores[:, class_of_column >= 0], answers.temperatures)
     joined = np.zeros((len(shares), len(labels.classes)), dtype=shares.dtype)
@@ -74,7 +82,7 @@ def few_shot_classes(labels: LabelStore) -> np.ndarray:
 def class_sets(
     calibration: Calibration, labels: LabelStore, probabilities: np.ndarray, coverage: float
 ) -> list[tuple[ClassLabel, ...]]:
-    """For each node the classes that contain the true one with probability ``coverage``, likeliest first."""
+    """Return for each node the classes that contain the true one with probability ``coverage``, likeliest first."""
     in_set = calibration.sets(probabilities, few_shot_classes(labels), coverage)
     order = np.argsort(-probabilities, axis=1, kind="stable")
     names = labels.label_array()
@@ -90,10 +98,19 @@ def predictions(
     coverage: float | None = None,
     top: int = 1,
 ) -> Predictions:
-    """Columns ``node, class, probability, unknown_score, unknown``, and ``set`` if there is a coverage.
+    """Return the columns ``node``, ``class``, ``probability``, ``unknown_score`` and ``unknown``, and with a coverage
+    ``set``.
 
-    ids: (n,) the user's ids of the nodes. top: with more than 1 also ``class_2, probability_2``, and so on, as far as
-    there are classes.
+    Args:
+        calibration: How scores become answers.
+        labels: Classes of the model.
+        ids: (n,) the user's ids of the nodes.
+        answers: Scores and readings of the nodes.
+        coverage: Coverage of the prediction sets; None: no sets.
+        top: Number of classes. More than 1 adds ``class_2``, ``probability_2`` and so on, as far as there are classes.
+
+    Returns:
+        Arrays by column name.
     """
     probabilities = class_probabilities(labels, answers)
     names = labels.label_array()

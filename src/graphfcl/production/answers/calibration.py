@@ -1,12 +1,12 @@
 """Calibrated probabilities, prediction sets, and the score of "none of the known classes".
 
-After every change of a model :meth:`Calibration.recalibrated` computes all of them from the current scores:
+After every change of a model, :meth:`Calibration.recalibrated` computes from the current scores:
 
 - the *temperature* of each node (``temperature.py``), from the validation nodes of session 0;
 - the *OOD score* of each node (``ood_scores.py``), and from it the *unknown score*: the share of validation nodes with
   a lower OOD score. Above their 95 % quantile q it continues as 1 − 0.05/(1 + (s − q)/tail);
-- the *threshold* above which a node is called unknown: it keeps 95 % of the validation nodes, and of the nodes of
-  classes that were learned later. Those have no validation nodes, but their supports can be left out in turn;
+- the *threshold* above which a node is called unknown. At most 5 % of the validation nodes are above it, and about as
+  many nodes of classes learned later. These classes have no validation nodes, but their supports are left out in turn;
 - the *misses*, 1 − p of the true class, whose quantiles make prediction sets (split conformal prediction).
 
 How few-shot classes behave cannot be measured on classes with many labels. A held-out run measures it once per fit
@@ -22,7 +22,7 @@ from graphfcl.errors import InputError
 from graphfcl.production.answers.ood_scores import (
     MEASURE_OF,
     Evidence,
-    Ruler,
+    RobustScaler,
     combined,
     default_weights,
     measured,
@@ -31,26 +31,29 @@ from graphfcl.production.answers.ood_scores import (
 from graphfcl.production.answers.row_values import probabilities_of
 from graphfcl.production.answers.temperature import HIGHEST, HOTTEST, LOWEST, best_temperature
 
-KEPT = 0.95  # share of known nodes that the threshold keeps
-SUPPORTS_KEPT = 0.9  # of left-out supports; of so few, 95 % would be the highest value alone
+KEPT = 0.95  # share of nodes of known classes below the threshold
+SUPPORTS_KEPT = 0.9  # the same for left-out supports, which are so few that their 95 % quantile is their maximum
 LEVELS = np.linspace(0, 1, 1001)
-ROUNDING = 1e-4  # spreads by which an OOD score may be higher on another machine
-ROWS_AT_A_TIME = 1 << 20  # nodes whose measures are turned into readings at a time
-WIDEST = 50.0  # bound of the heats and slopes of a model
+ROUNDING = 1e-4  # difference of an OOD score between machines, in spreads
+ROWS_AT_A_TIME = 1 << 20  # nodes whose measures are turned into readings at once
+WIDEST = 50.0  # largest heat or slope that a stored model may have
 
 
 @dataclass(frozen=True)
 class HeldOutResult:
-    """The result of a held-out run.
+    """Result of a held-out run.
 
-    weights: of the measures of the OOD score, by name. slopes: how a node's temperature depends on some of them.
-    few_heat: the increase of the log temperature if few-shot classes are included, weighted by their number;
-        few_share: their share of the classes in the run.
-    few_limit: the 95 % quantile of the OOD scores of nodes of few-shot classes; None without such nodes.
-    few_excess: its difference from the 90 % quantile of their left-out supports; None if the method cannot leave
-        supports out.
-    few_misses: (1001,) quantiles of the misses of nodes of few-shot classes, or None.
-    group_purity: how pure groups of nodes of unknown classes are (``PurityModel``); empty if it was not measured.
+    Attributes:
+        weights: Weights of the measures of the OOD score, by name.
+        slopes: How the log of a node's temperature depends on some of the measures.
+        few_heat: Increase of the log temperature if few-shot classes are included, weighted by their number.
+        few_share: Share of few-shot classes among the classes of the run.
+        few_limit: 95 % quantile of the OOD scores of nodes of few-shot classes; None without such nodes.
+        few_excess: Difference between ``few_limit`` and the 90 % quantile of left-out supports of these classes; None
+            if the method cannot leave supports out.
+        few_misses: (1001,) quantiles of the misses of nodes of few-shot classes; None without such nodes.
+        group_purity: Parameters of :class:`PurityModel`, the purity of groups of nodes of unknown classes; empty if it
+            was not measured.
     """
 
     weights: dict[str, float] = field(default_factory=default_weights)
@@ -65,11 +68,15 @@ class HeldOutResult:
 
 @dataclass(frozen=True, eq=False)
 class ModelScores:
-    """What a model is calibrated on: its scores of all nodes, and labels of some.
+    """Values that a model is calibrated on: its scores of all nodes, and the labels of some.
 
-    evidence: with the previous temperature. rows, columns: (v,) validation nodes and their true columns.
-    class_of_column: (columns,) two columns may be one class. left_out: rows of supports of classes learned after
-        session 0, and their (supports, columns) scores while each is left out; None if the method cannot do that.
+    Attributes:
+        evidence: Scores and graph, with the previous temperature.
+        rows: (v,) rows of the validation nodes.
+        columns: (v,) true columns of the validation nodes.
+        class_of_column: (columns,) class of each column; two columns may have one class.
+        left_out: Rows of the supports of classes learned after session 0, and their (supports, columns) scores while
+            each is left out; None if the method cannot do that.
     """
 
     evidence: Evidence
@@ -79,21 +86,27 @@ class ModelScores:
     left_out: tuple[np.ndarray, np.ndarray] | None = None
 
     def is_true_class(self) -> np.ndarray:
-        """(v, columns) whether a column is of the node's true class."""
+        """(v, columns) whether a column has the node's true class."""
         return self.class_of_column[self.columns][:, None] == self.class_of_column[None, :]
 
 
 @dataclass(frozen=True)
 class Calibration:
-    """How scores become probabilities, sets and unknown scores.
+    """How scores become probabilities, prediction sets and unknown scores.
 
-    temperature: the best one for all validation nodes; entropies use it. heat: the log of the factor between it and
-        the temperature of a node at the middle of all measures.
-    threshold: a node is called unknown if its unknown score is above.
-    middles, spreads: of the measures of the OOD score, by name, over validation nodes. ood_score: (1001,) its
-        quantiles there.
-    tail: the mean of what lies above the 95 % quantile. misses: (1001,) quantiles of 1 − p of the true class.
-    stale: whether it belongs to the model before a change, and is to be computed with the scores of all nodes.
+    Attributes:
+        held_out: Result of the held-out run.
+        temperature: Best single temperature for all validation nodes; entropies use it.
+        heat: Log of the factor between ``temperature`` and the temperature of a node whose measures are all at the
+            median.
+        threshold: Unknown score above which a node is called unknown.
+        middles: Median of each measure of the OOD score over validation nodes, by name.
+        spreads: Interquartile range of each measure over validation nodes, by name.
+        ood_score: (1001,) quantiles of the OOD score over validation nodes.
+        tail: Mean excess of the OOD scores above their 95 % quantile.
+        misses: (1001,) quantiles of 1 − p of the true class.
+        stale: Whether the calibration belongs to the model before a change, and is to be computed again with its
+            scores.
     """
 
     held_out: HeldOutResult = field(default_factory=HeldOutResult)
@@ -107,27 +120,29 @@ class Calibration:
     misses: tuple[float, ...] = ()
     stale: bool = False
 
-    # Applying it
+    # Apply
 
     def readings(self, evidence: Evidence) -> np.ndarray:
-        """(n, 2) OOD score and temperature of all nodes. The evidence must have this calibration's temperature."""
+        """Return (n, 2) OOD scores and temperatures of all nodes. The evidence must have this calibration's
+        temperature.
+        """
         names = tuple(self.held_out.weights)
         middles, spreads = (np.array([by[name] for name in names]) for by in (self.middles, self.spreads))
-        ruler = Ruler(names, middles, spreads)
-        return self._read(ruler, measured(evidence, names))
+        scaler = RobustScaler(names, middles, spreads)
+        return self._read(scaler, measured(evidence, names))
 
-    def _read(self, ruler: Ruler, values: np.ndarray) -> np.ndarray:
-        """(n, 2) readings. values: (n, measures) of all nodes, processed in parts to save memory."""
+    def _read(self, scaler: RobustScaler, values: np.ndarray) -> np.ndarray:
+        """Turn (n, measures) measures of all nodes into (n, 2) readings, in parts to save memory."""
         readings = np.empty((len(values), 2))
         for start in range(0, len(values), ROWS_AT_A_TIME):
             part = slice(start, start + ROWS_AT_A_TIME)
-            standard = ruler.apply(values[part])
+            standard = scaler.apply(values[part])
             readings[part, 0] = combined(standard, self.held_out.weights)
             readings[part, 1] = self.temperature * np.exp(self.heat + heat_of(standard, self.held_out))
         return readings
 
     def unknown_scores(self, ood_score: np.ndarray) -> np.ndarray:
-        """(n,) in [0, 1]: the share of validation nodes with a lower OOD score."""
+        """Return (n,) unknown scores in [0, 1]: the share of validation nodes with a lower OOD score."""
         quantiles = np.array(self.ood_score)
         last = quantiles.size - 1
         place = np.searchsorted(quantiles, ood_score, side="left")
@@ -140,15 +155,16 @@ class Calibration:
         return np.where(excess > 0, 1 - (1 - KEPT) / (1 + np.maximum(excess, 0)), np.minimum(share, KEPT))
 
     def sets(self, probabilities: np.ndarray, few: np.ndarray, coverage: float) -> np.ndarray:
-        """(n, classes) whether a class is in the set of a node. few: (classes,) learned after session 0.
+        """Return (n, classes) whether a class is in the prediction set of a node.
 
-        A class is in the set if its miss 1 − p is at most the quantile ``coverage`` of the misses of true classes of
-        its kind; the likeliest class always is. For classes of session 0 it is the quantile of v validation nodes with
-        the (v + 1)/v correction of split conformal prediction, so the set contains the true class with at least this
-        probability. For the others it is the larger of this quantile and that of the held-out run.
+        A class is in the set if its miss 1 − p is at most a quantile, at level ``coverage``, of the misses of true
+        classes; the likeliest class always is. For classes of session 0, the quantile comes from v validation nodes
+        with the (v + 1)/v correction of split conformal prediction, so the set contains the true class with at least
+        this probability. For classes learned later (``few``, (classes,) bool) it is the larger of this quantile and the
+        one of the held-out run.
         """
         if not 0 < coverage < 1:
-            raise InputError(f"a coverage of {coverage:g} makes no sense: choose one between 0 and 1, such as 0.9.")
+            raise InputError(f"the coverage is {coverage:g}: choose a number between 0 and 1, such as 0.9.")
         if not self.misses:
             raise InputError("this model has no quantiles for prediction sets: fit it again.")
         place = int(np.ceil(coverage * (LEVELS.size - 1) - 1e-9))
@@ -159,29 +175,29 @@ class Calibration:
         in_set[np.arange(len(in_set)), probabilities.argmax(axis=1)] = True
         return in_set
 
-    # After a change
+    # Compute
 
     def recalibrated(self, model_scores: ModelScores) -> tuple["Calibration", np.ndarray]:
-        """The calibration of the current model, and the (n, 2) readings of all nodes."""
+        """Return the calibration of the current model, and the (n, 2) readings of all nodes."""
         rows, held_out = model_scores.rows, self.held_out
         scores, is_true = model_scores.evidence.scores[rows], model_scores.is_true_class()
-        columns = np.where(is_true, scores, -np.inf).argmax(axis=1)  # the likeliest one of each node's true class
+        columns = np.where(is_true, scores, -np.inf).argmax(axis=1)  # the likeliest column of each node's true class
         temperature = best_temperature(scores, columns, start=self.temperature)
         evidence = replace(model_scores.evidence, temperature=temperature)
         names = tuple(held_out.weights)
         values = measured(evidence, names)
-        ruler = Ruler.of(names, values[rows])
-        heats = np.exp(heat_of(ruler.apply(values[rows]), held_out))
+        scaler = RobustScaler.of(names, values[rows])
+        heats = np.exp(heat_of(scaler.apply(values[rows]), held_out))
         own = best_temperature(scores / heats[:, None], columns, start=temperature)
         few_share = float(evidence.few.mean())
         calibration = Calibration(
             held_out=held_out,
             temperature=temperature,
             heat=float(np.log(own / temperature)) + held_out.few_heat * min(1.0, few_share / held_out.few_share),
-            middles=dict(zip(names, ruler.middles.tolist(), strict=True)),
-            spreads=dict(zip(names, ruler.spreads.tolist(), strict=True)),
+            middles=dict(zip(names, scaler.middles.tolist(), strict=True)),
+            spreads=dict(zip(names, scaler.spreads.tolist(), strict=True)),
         )
-        readings = calibration._read(ruler, values)
+        readings = calibration._read(scaler, values)
         ood_scores, temperatures = readings[rows].T
         limit = float(np.quantile(ood_scores, KEPT)) + ROUNDING
         excess = ood_scores[ood_scores > limit] - limit
@@ -193,29 +209,29 @@ class Calibration:
             misses=miss_quantiles(1 - np.where(is_true, probabilities, 0).sum(axis=1)),
         )
         if evidence.few.any():
-            limit = max(limit, self._few_limit(evidence, values, ruler, model_scores.left_out))
+            limit = max(limit, self._few_limit(evidence, values, scaler, model_scores.left_out))
         return replace(calibration, threshold=float(calibration.unknown_scores(np.array([limit]))[0])), readings
 
     def _few_limit(
         self,
         evidence: Evidence,
         values: np.ndarray,
-        ruler: Ruler,
+        scaler: RobustScaler,
         left_out: tuple[np.ndarray, np.ndarray] | None,
     ) -> float:
-        """The OOD score that most nodes of few-shot classes stay below; −∞ if nothing is known of them."""
+        """Return the OOD score that most nodes of few-shot classes stay below; −∞ if it is not known."""
         held_out = self.held_out
         if left_out is None or not left_out[0].size:
             return -np.inf if held_out.few_limit is None else held_out.few_limit
-        left = combined(ruler.apply(measured_left_out(evidence, values, ruler.names, *left_out)), held_out.weights)
+        left = combined(scaler.apply(measured_left_out(evidence, values, scaler.names, *left_out)), held_out.weights)
         if held_out.few_excess is None:
             return float(np.quantile(left, KEPT))
         return float(np.quantile(left, SUPPORTS_KEPT)) + held_out.few_excess
 
-    # Keeping
+    # Store
 
     def as_json(self) -> dict[str, Any]:
-        """Its fields as JSON values."""
+        """Return the fields as JSON values."""
         values = asdict(self)
         if not self.stale:
             del values["stale"]
@@ -223,7 +239,7 @@ class Calibration:
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> "Calibration":
-        """The reverse of :meth:`as_json`."""
+        """Make a calibration from the values of :meth:`as_json`; raises ValueError if one cannot be used."""
 
         def plain(fields: dict[str, Any]) -> dict[str, Any]:
             return {key: tuple(value) if isinstance(value, list) else value for key, value in fields.items()}
@@ -232,7 +248,7 @@ class Calibration:
         return cls(**{**plain(values), "held_out": held_out}).checked()
 
     def checked(self) -> "Calibration":
-        """Itself; ValueError if a value cannot be used."""
+        """Return the calibration itself, or raise ValueError if a value cannot be used."""
         if not self.temperature > 0:
             raise ValueError("its temperature is not above 0")
         held_out = self.held_out
@@ -245,13 +261,13 @@ class Calibration:
         for quantiles in (self.ood_score, self.misses, held_out.few_misses or ()):
             numbers += quantiles
             if len(quantiles) not in (0, LEVELS.size) or (np.diff(quantiles) < 0).any():
-                raise ValueError("its calibration has quantiles that are none")
+                raise ValueError("its calibration has invalid quantiles")
         finite = bool(np.isfinite(np.array(numbers, dtype=np.float64)).all())
         measures = set(held_out.weights)
         heats = [self.heat, held_out.few_heat, *held_out.slopes.values()]
         bounded = all(abs(heat) < WIDEST for heat in heats) and all(spread > 0 for spread in self.spreads.values())
         if not bounded or not measures <= MEASURE_OF.keys() or not measures:
-            raise ValueError("its calibration has values that cannot be")
+            raise ValueError("its calibration has invalid values")
         fits = set(self.middles) == set(self.spreads) == measures
         if not (finite and fits and self.tail > 0 and held_out.few_share > 0):
             raise ValueError("its calibration cannot be used")
@@ -259,25 +275,30 @@ class Calibration:
 
 
 def heat_of(standard: np.ndarray, held_out: HeldOutResult) -> np.ndarray:
-    """(n,) what measures add to the log of a node's temperature. standard: (n, measures) in spreads."""
+    """Return (n,) the terms that measures add to the log of a node's temperature.
+
+    ``standard``: (n, measures) measures in spreads.
+    """
     slopes = np.array([held_out.slopes.get(name, 0.0) for name in held_out.weights])
     return np.clip(np.clip(standard, LOWEST, HIGHEST) @ slopes, -HOTTEST, HOTTEST)
 
 
 def short(values: np.ndarray) -> tuple[float, ...]:
-    """Values rounded to the digits of 32 bits: a thousand quantiles are most of what a reader of one answer reads."""
+    """Round values to the precision of 32 bits, since quantiles are most of what a reader of one answer loads."""
     return tuple(float(f"{value:.7g}") for value in values.tolist())
 
 
 def miss_quantiles(misses: np.ndarray) -> tuple[float, ...]:
-    """(1001,) at each level the ⌈(v + 1) · level⌉-th smallest of v misses; 1, all there are, where v is too small."""
+    """Return (1001,) at each level the ⌈(v + 1) · level⌉-th smallest of v misses, or 1 if there are fewer misses than
+    that.
+    """
     places = np.ceil((misses.size + 1) * LEVELS - 1e-9).astype(np.int64)
     ordered = np.concatenate([[0.0], np.sort(misses), [1.0]])
-    # Rounded up: a node that has exactly this miss is in its set.
+    # Round up, so that the class of a node with exactly this miss is in its set.
     return short(np.minimum(1.0, ordered[np.minimum(places, misses.size + 1)] * (1 + 1e-6) + 1e-9))
 
 
 def unknown_share(calibration: Calibration, ood_score: np.ndarray) -> float:
-    """The share of nodes that are called unknown. ood_score: (n,)."""
+    """Return the share of nodes that are called unknown, from (n,) OOD scores."""
     unknown = calibration.unknown_scores(ood_score) > calibration.threshold
     return float(unknown.mean()) if unknown.size else 0.0

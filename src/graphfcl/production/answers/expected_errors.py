@@ -1,4 +1,4 @@
-"""How many errors some predictions contain, from their calibrated probabilities."""
+"""Estimate the number of errors in some predictions from their calibrated probabilities."""
 
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 from scipy.special import pdtr
 
-TAILS = 0.025, 0.975  # of the 95 % range
+TAILS = 0.025, 0.975  # quantiles at the ends of the 95 % range
 
 
 @dataclass(frozen=True)
 class ExpectedErrors:
-    """How many of some predictions are wrong, and the range in which 95 % of such counts are."""
+    """Expected number of wrong predictions, and the range that contains 95 % of such counts."""
 
     mean: float
     low: int
@@ -22,10 +22,11 @@ class ExpectedErrors:
 
 
 def expected_errors(probabilities: np.ndarray) -> ExpectedErrors:
-    """Σ (1 − p) over the probabilities of predicted classes, with the range of the Poisson distribution of this mean.
+    """Sum 1 − p over the probabilities of predicted classes; the range is that of a Poisson distribution with this
+    mean.
 
-    The number of errors of independent predictions varies less than that (Le Cam, 1960), so the range is cautious. It
-    takes the probabilities as calibrated, and the true class of every node as a known one.
+    The number of errors of independent predictions varies less than a Poisson variable (Le Cam, 1960), so the range is
+    cautious. It assumes that probabilities are calibrated and that the true class of every node is a known one.
     """
     mean = float((1 - probabilities.astype(np.float64)).clip(min=0).sum())
     counts = np.arange(int(mean + 10 * np.sqrt(mean + 1)) + 10)

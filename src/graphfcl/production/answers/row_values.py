@@ -1,4 +1,4 @@
-"""Values of all nodes, an array or a table on disk, of which rows and blocks are read."""
+"""Values of all nodes, as an array or a table on disk, of which rows and blocks are read."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -11,13 +11,19 @@ if TYPE_CHECKING:  # stored answers are read without scipy
 
 
 def node_rows(visible: "VisibleNodes") -> np.ndarray:
-    """(node_count,) the rows that have a node, ascending by node number."""
+    """Return (node_count,) the rows that have a node, ascending by node number."""
     return np.arange(visible.row_count) if visible.node_count == visible.row_count else visible.rows(visible.nodes)
 
 
 @dataclass(frozen=True, eq=False)
 class RowValues:
-    """Some columns of an (n, k) array or table. floor: no value is lower."""
+    """Some columns of an (n, k) array or table.
+
+    Attributes:
+        table: The array or table.
+        columns: Columns to read; None: all.
+        floor: Lower values are replaced by this one.
+    """
 
     table: Any
     columns: np.ndarray | None = None
@@ -25,7 +31,7 @@ class RowValues:
 
     @classmethod
     def of(cls, table: Any, columns: np.ndarray | None = None) -> "RowValues":
-        """Some columns, or all. table: an array, or a :class:`Table` on disk."""
+        """Make the values of some columns, or of all. ``table``: an array, or a :class:`StoredTable`."""
         if isinstance(table, np.ndarray):
             return cls(table if columns is None else table[:, columns])
         return cls(table, columns)
@@ -38,11 +44,11 @@ class RowValues:
         return len(self.table)
 
     def __getitem__(self, rows: np.ndarray) -> np.ndarray:
-        """(m, columns) of some rows."""
+        """Return (m, columns) values of some rows."""
         return self._bounded(self.table[rows])
 
     def blocks(self) -> Iterator[np.ndarray]:
-        """(rows, columns) one block after the other; an array is one block."""
+        """Yield (rows, columns) blocks in order; an array is one block."""
         if isinstance(self.table, np.ndarray):
             yield self._bounded(self.table)
             return
@@ -50,12 +56,12 @@ class RowValues:
             yield self._bounded(self.table.block(start))
 
     def whole(self) -> np.ndarray:
-        """(n, columns) in memory."""
+        """Return (n, columns) values in memory."""
         blocks = list(self.blocks())
         return blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        """For functions of numpy."""
+        """Convert to an array for functions of NumPy."""
         return np.array(self.whole(), dtype=dtype, copy=copy)
 
     def _bounded(self, values: np.ndarray) -> np.ndarray:
@@ -63,7 +69,7 @@ class RowValues:
         return chosen if self.floor == -np.inf else np.maximum(chosen, chosen.dtype.type(self.floor))
 
     def bounded(self) -> "RowValues":
-        """With a value far below all others in place of −∞, which a method may give a class that it excludes."""
+        """Replace −∞, which a method may give a class that it excludes, by a value far below all others."""
         if all(bool(np.isfinite(block).all()) for block in self.blocks()):
             return self
         lowest, highest = np.inf, -np.inf
@@ -77,7 +83,7 @@ class RowValues:
 
 
 def probabilities_of(scores: np.ndarray, temperatures: np.ndarray) -> np.ndarray:
-    """(n, columns) softmax of scores; each row sums to 1. temperatures: (n,)."""
+    """Return (n, columns) softmax of scores with (n,) temperatures; each row sums to 1."""
     logits = scores / temperatures[:, None]
     shares = np.exp(logits - logits.max(axis=1, keepdims=True))
     return shares / shares.sum(axis=1, keepdims=True)

@@ -1,4 +1,4 @@
-"""Metrics of a model's answers: those that streams have for every session, of one confusion matrix."""
+"""Compute a session metric from predicted and true classes."""
 
 import math
 
@@ -11,17 +11,17 @@ from graphfcl.production.labels.label_store import LabelStore
 
 
 def named_metric(name: str) -> SessionMetric:
-    """The session metric of a name, registered and installed ones included."""
+    """Find a session metric by its name, registered and installed ones included."""
     metrics = {metric.name: metric for metric in session_metrics()}
     if name not in metrics:
-        raise InputError(f"there is no metric {name!r} of one confusion matrix: {did_you_mean(str(name), [*metrics])}")
+        raise InputError(f"there is no session metric {name!r}: {did_you_mean(str(name), [*metrics])}")
     return metrics[name]
 
 
 def score_of(metric: SessionMetric, true: np.ndarray, predicted: np.ndarray, labels: LabelStore) -> float:
-    """A metric of (n,) true and predicted classes; NaN where it has no value.
+    """Compute a metric of (n,) true and predicted classes; NaN if it has no value.
 
-    Its matrix has the classes that occur; those that the model does not have arrived last, as those learned later.
+    The confusion matrix has the classes that occur. Classes that the model does not have count as learned later.
     """
     late: dict[object, bool] = dict(zip(labels.labels, few_shot_classes(labels).tolist(), strict=True))
     places: dict[object, int] = {}

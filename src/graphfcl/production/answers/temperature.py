@@ -1,40 +1,43 @@
-"""Temperatures that calibrate the probabilities of scores on labelled nodes.
+"""Temperatures that calibrate probabilities on labelled nodes.
 
-:func:`best_temperature` is one for all nodes. Nodes far from all classes, such as those of few-shot classes, are right
-less often than their scores say. So a node's own temperature depends on its measures z of the OOD score, in spreads of
-validation nodes, clipped::
+:func:`best_temperature` fits one temperature for all nodes. Nodes far from all classes, such as nodes of few-shot
+classes, are predicted correctly less often than their scores suggest. Therefore each node's own temperature depends on
+its measures z of the OOD score, in spreads of validation nodes, clipped::
 
     T(v) = T exp( Σ_j b_j z_j(v) )
 
-The slopes b come from the held-out run (:func:`best_slopes`), T from the current validation nodes.
+The held-out run gives the slopes b (:func:`best_slopes`), the current validation nodes give T.
 """
 
 import numpy as np
 
 MOST_STEPS = 100
-CLOSE = 1e-4  # steps of log temperature that end the search
-SLOPE_PENALTY = 0.02  # of the squared slopes
-HOTTEST = 4.0  # the log of a factor by which measures can change a temperature
-LOWEST, HIGHEST = -2.0, 4.0  # spreads up to which a measure changes the temperature
+CLOSE = 1e-4  # a smaller step of the log temperature ends the search
+SLOPE_PENALTY = 0.02  # L2 penalty of the slopes
+HOTTEST = 4.0  # log of the largest factor by which measures can change a temperature
+LOWEST, HIGHEST = -2.0, 4.0  # range, in spreads, to which measures are clipped
 
 
 def _targets(scores: np.ndarray, columns: np.ndarray, classes: np.ndarray | int) -> np.ndarray:
-    """(v,) (1 − ε) s_y + ε · the mean of the other scores. classes: (v,) how many there are, or one number for all."""
+    """Return (v,) (1 − ε) s_y + ε · the mean of the other scores. ``classes``: (v,) or a number, how many classes there
+    are.
+    """
     own, share = scores[np.arange(columns.size), columns], 1 / (columns.size + 2)
     others = (scores.sum(axis=1) - own) / np.maximum(1, classes - 1)
     return (1 - share) * own + share * others
 
 
 def best_temperature(scores: np.ndarray, columns: np.ndarray, start: float = 1.0) -> float:
-    """The temperature with the smallest smoothed loss, whatever the scale of scores.
+    """Return the temperature with the smallest smoothed loss, whatever the scale of the scores; 1 if there is only one
+    class.
 
     The loss is the mean of −log p of the true class, with label smoothing ε = 1/(v + 2)::
 
         L = (1/v) Σ_i [ log Σ_c exp(s_ic/T) − (1 − ε) s_iy/T − ε mean_{c≠y} s_ic/T ]
 
-    If all v validation nodes are correct, we assume this error rate, so no probability reaches 1. L is convex in
-    β = 1/T: L' = mean(Σ_c p_c s_c − target), L'' = mean(Var_p(s)). Newton's steps in log β, each at most 1, from
-    ``start``, bounded by what scores of any use can need. 1 if there is one class alone.
+    So if all v validation nodes are correct, we assume this error rate, and no probability reaches 1. L is convex in
+    β = 1/T, with L' = mean(Σ_c p_c s_c − target) and L'' = mean(Var_p(s)). We take Newton steps of at most 1 in log β,
+    beginning at ``start`` and within bounds that depend on the scale of the scores.
     """
     from scipy.special import softmax  # not needed to read stored answers
 
@@ -64,10 +67,14 @@ def best_temperature(scores: np.ndarray, columns: np.ndarray, start: float = 1.0
 def best_slopes(
     scores: np.ndarray, columns: np.ndarray, standard: np.ndarray, weights: np.ndarray, start: float
 ) -> tuple[float, np.ndarray]:
-    """log T and the (j,) slopes b: the smallest weighted smoothed loss plus ``SLOPE_PENALTY`` · |b|².
+    """Return log T and the (j,) slopes b that minimise the weighted smoothed loss plus ``SLOPE_PENALTY`` · |b|².
 
-    scores: (v, classes); −∞ for a class that is not learned yet. standard: (v, j) measures in
-    spreads, clipped. weights: (v,) that sum to 1. start: a temperature to begin with.
+    Args:
+        scores: (v, classes) scores; −∞ for a class that is not learned yet.
+        columns: (v,) true classes.
+        standard: (v, j) measures in spreads, clipped.
+        weights: (v,) weights that sum to 1.
+        start: Initial temperature.
     """
     from scipy.optimize import minimize
     from scipy.special import logsumexp, softmax

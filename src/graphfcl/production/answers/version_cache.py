@@ -1,4 +1,4 @@
-"""Embeddings and scores of the newest version, from which queries are answered without a forward pass."""
+"""Cache of embeddings and scores of the newest version, with which queries are answered without a forward pass."""
 
 import threading
 from collections.abc import Callable, Sequence
@@ -20,13 +20,18 @@ from graphfcl.runtime.files import canonical_json, flush_folder, sha256_of
 
 COMPUTED_FROM = ("nodes", "edges", "features", "network", "knowledge")
 MANY_ROWS = 1000
-CHUNK = 1 << 15  # bytes: single rows are asked for
+CHUNK = 1 << 15  # bytes; small, because single rows are read
 DOCUMENT = "cache", 0
 
 
 @dataclass(frozen=True)
 class CacheKeys:
-    """scores: equal for versions with equal embeddings and scores. readings: and equal readings of them."""
+    """Keys of cached values.
+
+    Attributes:
+        scores: Equal for versions with equal embeddings and scores.
+        readings: Equal for versions whose readings are equal, too.
+    """
 
     scores: str
     readings: str
@@ -34,7 +39,7 @@ class CacheKeys:
 
 @dataclass(frozen=True, eq=False)
 class CacheContents:
-    """What is kept of all nodes: the user's ids, embeddings (``table``), scores and (n, 2) readings."""
+    """Values that are cached for all nodes: the user's ids, embeddings (``table``), scores and (n, 2) readings."""
 
     keys: CacheKeys
     ids: np.ndarray
@@ -44,9 +49,12 @@ class CacheContents:
 
 
 class OpenCache:
-    """The cache of one version. What of it is damaged is as if it were not there: None.
+    """Cache of one version. Damaged content is treated as missing: methods return None.
 
-    rows: the part of single rows. table: reads that of the embeddings. key: of its readings.
+    Args:
+        rows: Part from which single rows are read.
+        table: Reads the embeddings.
+        key: Key of the stored readings.
     """
 
     def __init__(self, rows: Part, table: Callable[[], np.ndarray], key: str) -> None:
@@ -55,11 +63,11 @@ class OpenCache:
         self.nodes, self.columns = rows.stored("scores").shape
         for name, width in {"scores": (self.columns,), "rows": (), "readings": (2,)}.items():
             array = rows.stored(name)
-            need(array.shape == (self.nodes, *width), "its arrays differ in number")
-            need(array.dtype.kind == ("i" if name == "rows" else "f"), "its arrays are of another type")
+            need(array.shape == (self.nodes, *width), "its arrays differ in length")
+            need(array.dtype.kind == ("i" if name == "rows" else "f"), "its arrays have another type")
 
     def find(self, ids: Sequence[Any]) -> tuple[np.ndarray, list[int]] | None:
-        """Ids as they are stored, and their rows; None if one is not there in exactly this form."""
+        """Return ids as they are stored, and their rows; None if one is not stored in exactly this form."""
         rows = _unless_damaged(lambda: self._lookup.find_all(ids))
         if rows is None or not all(0 <= row < self.nodes for row in rows):
             return None
@@ -67,23 +75,25 @@ class OpenCache:
         return np.array(list(map(int, ids)), np.int64) if numbers else text_array(list(map(str, ids))), rows
 
     def scores(self, rows: Sequence[int] | None = None) -> np.ndarray | None:
-        """(r, columns) the scores of some rows, or of all."""
+        """Return (r, columns) scores of some rows, or of all."""
         return self._read("scores", rows)
 
     def readings(self, key: str, rows: Sequence[int] | None = None) -> np.ndarray | None:
-        """(r, 2) OOD scores and temperatures of some rows, or of all, if they are of the version with this key."""
+        """Return (r, 2) OOD scores and temperatures of some rows, or of all, if they belong to the version with this
+        key.
+        """
         readings = self._read("readings", rows) if self._key == key else None
         if readings is None or not np.isfinite(readings).all() or not (readings[:, 1] > 0).all():
             return None
         return readings
 
     def table(self) -> np.ndarray | None:
-        """(n, width) the embeddings of all nodes."""
+        """Return (n, width) embeddings of all nodes."""
         table = _unless_damaged(self._table)
         return table if table is not None and table.ndim == 2 and table.dtype.kind == "f" else None
 
     def _read(self, name: str, rows: Sequence[int] | None) -> np.ndarray | None:
-        """Some rows of an array, out of all of them if they are many."""
+        """Return some rows of an array; if there are many, the whole array is read."""
         if rows is not None and len(rows) <= MANY_ROWS:
             return _unless_damaged(lambda: self._part.stored(name).take(rows))
         whole = _unless_damaged(lambda: self._part.array(name))
@@ -98,9 +108,9 @@ def _unless_damaged(read: Callable[[], Any]) -> Any:
 
 
 class VersionCache:
-    """The database of the cache: one document that says which model it belongs to.
+    """Database of the cache: one document that names the version it belongs to.
 
-    Every process that computed scores may write it. It need not survive a power cut, and it may be deleted.
+    Every process that computed scores may write it. It need not survive a power cut, and it may be deleted at any time.
     """
 
     def __init__(self, path: Path) -> None:
@@ -109,10 +119,10 @@ class VersionCache:
         self._thread: threading.Thread | None = None
 
     def write(self, contents: CacheContents, wanted: Callable[[], bool]) -> None:
-        """Keep what a version answers from; not an error if that fails: it can be computed again.
+        """Store the values of a version. A failure is not an error, because the values can be computed again.
 
-        wanted: whether the version is still the newest one, called while no other process may change the cache: what
-        was computed before nodes were erased must not be written after it.
+        ``wanted`` returns whether the version is still the newest one. It is called while no other process can change
+        the cache, so that values computed before an erasure are not written after it.
         """
         with self._writing, suppress(OSError, InputError, Damaged):
             try:
@@ -122,14 +132,14 @@ class VersionCache:
                 self._write(contents, wanted)
 
     def start(self, contents: CacheContents, wanted: Callable[[], bool]) -> None:
-        """The same in a thread; Python waits for it before it ends."""
+        """Do the same in a thread; Python waits for it before it exits."""
         with self._starting:
             self._join()
             self._thread = threading.Thread(target=self.write, args=(contents, wanted), name="graphfcl-cache")
             self._thread.start()
 
     def wait(self) -> None:
-        """Until it is written."""
+        """Wait until the cache is written."""
         with self._starting:
             self._join()
 
@@ -155,14 +165,14 @@ class VersionCache:
             database.rollback()
 
     def clear(self) -> None:
-        """Remove it for good; a process that is writing it has opened a file that is gone then."""
+        """Delete the cache; a process that is writing it writes to a deleted file then."""
         path = self.database.path
         if path.is_file() or path.is_symlink():
             path.unlink(missing_ok=True)
             flush_folder(path.parent)
 
     def open(self, key: str, columns: int) -> OpenCache | None:
-        """The cache of a version with this key and so many columns; None if it is another's or damaged."""
+        """Open the cache of a version with this key and number of columns; None if it is missing or damaged."""
 
         def read() -> OpenCache | None:
             values, _ = self.database.document(*DOCUMENT)
@@ -178,7 +188,7 @@ class VersionCache:
 
 
 def cache_keys(manifest: dict[str, Any]) -> CacheKeys:
-    """Equal for versions with equal contents; edited code of a method from outside gives others."""
+    """Compute the keys of a version from its contents and the source code of its method."""
     parts, method = manifest["parts"], manifest["values"]["method"]
     computed = [parts.get(name) for name in COMPUTED_FROM]
     source = find_method(method).source

@@ -24,10 +24,13 @@ Result = TypeVar("Result")
 
 
 class Draft:
-    """What a model will consist of: graph and labels, which a change replaces, and a copy of the learner.
+    """The next state of a model: graph and labels, which a change replaces, and a copy of the learner.
 
-    before: the state that the change starts from. learner: that of a new model; otherwise the learner of ``before`` is
-    copied when it is first changed. guard: refuses a change that costs too much accuracy.
+    Args:
+        before: State that the change starts from.
+        configuration: Parameters of the model.
+        learner: Learner of a new model. None: the learner of ``before`` is copied when it is first changed.
+        guard: Refuses a change that costs too much accuracy.
     """
 
     def __init__(
@@ -45,13 +48,13 @@ class Draft:
 
     @property
     def learner(self) -> Learner:
-        """A learner that may be changed."""
+        """The learner, which the draft may change."""
         if self._learner is None:
             self._learner = self.before.answering.copy()
         return self._learner
 
     def using(self, use: Callable[[Learner], Result]) -> Result:
-        """Compute something with the learner; if a learner from a folder fails, the folder is reported as damaged."""
+        """Compute something with the learner. If a learner from a folder fails, the folder is reported as damaged."""
 
         def attempt(learner: Learner) -> Result:
             self._learner = learner
@@ -62,13 +65,13 @@ class Draft:
 
     @property
     def history(self) -> History:
-        """All changes, those of the draft included."""
+        """All changes, including those of the draft."""
         return self.before.history.plus(self.entries)
 
     # Labels and classes
 
     def learn(self, supports: Sequence[Support], on_conflict: str, new_classes: NewClasses) -> None:
-        """Learn from supports; if no label is new, only the history grows."""
+        """Learn from supports. If no label is new, only the history grows."""
         from graphfcl.production.changes.label_batch import make_batch  # a fit does not need it
 
         batch = make_batch(supports, self.graph, self.labels, on_conflict, new_classes)
@@ -114,7 +117,7 @@ class Draft:
         self.record({"what": "review", "nodes": self.graph.ids_of(numbers).tolist(), "by": statement.by})
 
     def unlearn(self, nodes: Sequence[Any]) -> None:
-        """Remove the labels of some nodes; a class that loses its last one is retired."""
+        """Remove the labels of some nodes; a class that loses its last label is retired."""
         numbers = self._labelled(nodes, "to take back")
         change = {"what": "unlearn", "nodes": self.graph.ids_of(numbers).tolist()}
         learned = self._drop_accepted(numbers)
@@ -154,7 +157,7 @@ class Draft:
         self.finalise({"what": "retire", "class": before.label(name), **self._restated(trained)})
 
     def _labelled(self, nodes: Sequence[Any], purpose: str) -> np.ndarray:
-        """The numbers of nodes, all of which have a label."""
+        """Return the numbers of some nodes; refuse a node without a label."""
         numbers = self.graph.numbers_of(nodes)
         unlabelled = ~np.isin(numbers, self.labels.nodes)
         if unlabelled.any():
@@ -163,7 +166,7 @@ class Draft:
         return numbers
 
     def _drop_accepted(self, nodes: np.ndarray) -> np.ndarray:
-        """Remove accepted labels, which no learner has learned; returns the nodes with other labels."""
+        """Remove accepted labels, which the learner has not learned; returns the nodes with other labels."""
         accepted = np.isin(nodes, self.labels.nodes[self.labels.accepted()])
         if accepted.any():
             self.labels = self.labels.without_nodes(nodes[accepted])
@@ -177,18 +180,20 @@ class Draft:
         return {"retired": [self.labels.label(name) for name in emptied], **self._restated(trained)}
 
     def _restated(self, trained: int) -> Entry:
-        """Restate the learner; ``exact`` says whether the model is as if the removed labels had never been given.
+        """Restate the learner after labels were removed; returns the fields ``exact`` and ``trained`` of the history
+        entry.
 
-        trained: how many of them ``fit`` used: what it trained and chose by them stays. Without a validation node the
-        previous calibration stays.
+        ``exact`` says whether the model is as if the removed labels had never been given. It is not if ``fit`` used
+        some of them (``trained`` counts these), because weights and chosen settings do not change. It is not without
+        validation nodes either, because the previous calibration stays then.
         """
-        exact = self.restate() and not trained and self.labels.of_part(LabelRole.VALIDATION)[0].size > 0
+        exact = self.restate() and not trained and self.labels.with_role(LabelRole.VALIDATION)[0].size > 0
         return {"exact": exact, **({"trained": trained} if trained else {})}
 
     # The graph
 
     def change_graph(self, change: GraphChange) -> None:
-        """Continue with a changed graph; if nothing changed, only the history grows."""
+        """Continue with a changed graph. If nothing changed, only the history grows."""
         if not change.removed.size and not any(each.size for each in change.touched):
             self.record(change.entry)
             return
@@ -198,7 +203,7 @@ class Draft:
             self.learner.drop_nodes(change.removed)
             self.labels, retired = self.labels.without_nodes(change.removed).without_empty_classes()
             entry["retired"] = retired
-        # The sums of the learner belong to the previous graph. If restating is due later, the next query does it.
+        # The class sums of the learner belong to the previous graph. If restating is deferred, the next query does it.
         exact = self.learner.forgets_exactly if self.graph.restate_due else self.restate()
         self.finalise({**entry, "exact": exact} if change.removed.size else entry)
 
@@ -212,7 +217,7 @@ class Draft:
 
     def restate(self) -> bool:
         """Restate the learner from the current labels; returns whether removed labels have no effect on it any more."""
-        _ = self.learner  # copied first: copying waits for users of the learner, which may wait for ``in_use``
+        _ = self.learner  # copy it before ``in_use``: whoever uses the learner now may be waiting for ``in_use``
         with self.graph.in_use():
             restated = self.using(lambda learner: learner.restate(self.graph.visible, *self.labels.knowledge()))
         self.graph = self.graph.restated()
@@ -221,8 +226,14 @@ class Draft:
     def finalise(self, change: Entry, *, at_once: bool = False, warn: bool = True, progress: Progress = SILENT) -> None:
         """Compute scores, calibration and accuracy, and add an entry to the history.
 
-        Where scores take passes over a graph folder, they are computed later, unless ``at_once`` or there is a guard.
-        warn: add a warning to the entry if classes lost more than ``max_loss``.
+        If scores take passes over a graph folder, they are computed later, unless ``at_once`` is set or there is a
+        guard.
+
+        Args:
+            change: Fields of the history entry.
+            at_once: Compute the scores now.
+            warn: Add a warning to the entry if classes lost more than ``max_loss``.
+            progress: Receives the progress.
         """
         self.calibration = replace(self.calibration, stale=True)
         entry = self._entry(change)
@@ -242,7 +253,7 @@ class Draft:
         self.entries.append(entry)
 
     def _with_sums(self, what: str, accuracy: dict[str, Any]) -> dict[str, Any]:
-        """Add the sums of the learning curve, which `learn` updates, to an accuracy."""
+        """Add the sums of the learning curve, which only `learn` updates, to an accuracy."""
         before = self.history.last_accuracy() or {}
         sums = before.get(SUMS)
         if what == "learn":
@@ -250,19 +261,21 @@ class Draft:
         return {**accuracy, SUMS: sums} if sums else accuracy
 
     def record(self, change: Entry, accuracy: dict[str, Any] | None = None) -> None:
-        """Add an entry for a change that affects no prediction. accuracy: by default the last one of the history."""
+        """Add an entry for a change that affects no prediction. Its accuracy is by default the last one measured."""
         accuracy = accuracy or self.history.last_accuracy()
         self.entries.append({**self._entry(change), **({"accuracy": accuracy} if accuracy else {})})
 
     def _entry(self, change: Entry) -> Entry:
-        """An entry of the history, with the number of labels of each class for which it changed; 0 if it is gone."""
+        """Make a history entry. It contains the new number of labels of each class for which this number changed, 0 if
+        it is gone.
+        """
         before = _label_counts(self.before.parts.label_store) if self.before.history else {}
         now = _label_counts(self.labels)
         changed = {name: now.get(name, 0) for name in {**before, **now} if before.get(name) != now.get(name)}
         return {**new_entry(change), **({"label_counts": changed} if changed else {})}
 
     def finished(self, current: ModelState) -> ModelState:
-        """The state after the change. current: the state of the model, which may have been saved meanwhile."""
+        """Return the state after the change, based on the current state, which may have been saved meanwhile."""
         if self._learner is None:
             answering = current.answering.with_parts(self._parts(current.parts.learner))
         else:

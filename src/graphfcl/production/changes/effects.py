@@ -1,4 +1,4 @@
-"""What a change does to a model: its entries, classes, accuracy, and the nodes whose predicted class changes."""
+"""The effect of a change on a model: history entries, classes, accuracy, and nodes whose predicted class changes."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -16,7 +16,13 @@ from graphfcl.production.model.state import ModelState
 
 @dataclass(frozen=True)
 class Moves:
-    """The number of nodes whose predicted class changes. before: the class by its name after the changes."""
+    """Number of nodes whose predicted class changes from one class to another.
+
+    Attributes:
+        before: The old class, by the name that it has after the changes.
+        after: The new class.
+        nodes: Number of nodes.
+    """
 
     before: ClassLabel
     after: ClassLabel
@@ -25,12 +31,19 @@ class Moves:
 
 @dataclass(frozen=True)
 class Effect:
-    """The difference between two states of a model.
+    """Difference between two states of a model.
 
-    version: that the first one has. changes: the entries of the history that lead to the second one. classes: of the
-    second one; new_classes, gone_classes: those that one of the two lacks. accuracy_before, accuracy_after: as the
-    history keeps it. nodes: that both have. moves: those whose predicted class changes, the most frequent change first;
-    a class that is only renamed, or merged into another one, is the class that it becomes.
+    Attributes:
+        version: Version of the first state.
+        changes: History entries that lead to the second state.
+        classes: Classes of the second state.
+        new_classes: Classes that only the second state has.
+        gone_classes: Classes that only the first state has.
+        accuracy_before: Accuracy of the first state, as in the history.
+        accuracy_after: Accuracy of the second state, as in the history.
+        nodes: Number of nodes that both states have.
+        moves: Changes of the predicted class of these nodes, most frequent first. A class that is only renamed or
+            merged counts as the class that it becomes.
     """
 
     version: int | None
@@ -45,7 +58,7 @@ class Effect:
 
     @classmethod
     def of(cls, before: ModelState, after: ModelState, changes: list[Entry]) -> "Effect":
-        """The effect of changes that lead from one state to another."""
+        """Compare two states that some changes connect."""
         old, new = before.catalogue().labels, after.catalogue().labels
         nodes, counted = 0, Counter[tuple[int, int]]()
         for pairs in _predictions(before, after):
@@ -75,7 +88,7 @@ class Effect:
 
 
 def later_names(classes: Iterable[ClassLabel], changes: Iterable[Entry]) -> dict[ClassLabel, ClassLabel]:
-    """The name of each class after changes that rename and merge classes."""
+    """Map each class to its name after changes that rename and merge classes."""
     names = {name: name for name in classes}
     for change in changes:
         if change["what"] in ("rename", "merge"):
@@ -85,7 +98,7 @@ def later_names(classes: Iterable[ClassLabel], changes: Iterable[Entry]) -> dict
 
 
 def _predictions(before: ModelState, after: ModelState) -> Iterator[np.ndarray]:
-    """(2, m) the predicted classes of nodes that both states have, as positions in the classes of each."""
+    """Yield (2, m) predicted classes of nodes that both states have, as positions in the classes of each state."""
     names = before.names()
     for ids, answers in after.in_blocks(None):
         rows = names.rows_of_ids(ids)

@@ -1,4 +1,4 @@
-"""Growing, updating and shrinking a graph in one step, with the nodes that the step touched."""
+"""Grow, update and shrink a graph in one step, and list the nodes that the step touched."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -31,9 +31,11 @@ LISTED_FEATURES = 5  # changed features that the history names
 class GraphChange:
     """A changed graph.
 
-    touched: numbers of its nodes that are new or whose features or edges changed, in arrays that may overlap.
-    removed: numbers of the nodes that left.
-    entry: what the history says of the change.
+    Attributes:
+        graph: Graph after the change.
+        touched: Numbers of nodes that are new or whose features or edges changed, in arrays that may overlap.
+        entry: Fields of the history entry.
+        removed: Numbers of the removed nodes.
     """
 
     graph: ModelGraph
@@ -43,7 +45,9 @@ class GraphChange:
 
 
 def as_new_nodes(source: Any, graph: ModelGraph, columns: ReadColumns | None) -> NewNodes | None:
-    """New nodes of a tuple, a DataFrame, or none. columns: of the tables of the fit."""
+    """Read new nodes from a tuple, a DataFrame or a table; None stays None. ``columns``: columns of the tables of the
+    fit.
+    """
     if source is None:
         return None
     if is_table(source):
@@ -66,7 +70,7 @@ def as_new_nodes(source: Any, graph: ModelGraph, columns: ReadColumns | None) ->
 
 
 def as_new_edges(source: Any, columns: ReadColumns | None) -> NewEdges | None:
-    """New edges of a tuple, a DataFrame, or none."""
+    """Read new edges from a tuple, a DataFrame or a table; None stays None."""
     if source is None:
         return None
     if is_table(source):
@@ -89,7 +93,7 @@ def as_new_edges(source: Any, columns: ReadColumns | None) -> NewEdges | None:
 
 
 def _members(source: Any, what: str, wanted: str) -> list[Any]:
-    """The three members of a tuple, of which the last ones may be missing."""
+    """Return the three members of a tuple; the last ones may be missing and are then None."""
     if not isinstance(source, tuple | list) or not 0 < len(source) <= 3:
         raise InputError(f"{what} is {shown(source)}: give {wanted}; nothing was changed.")
     return [*source, *[None] * (3 - len(source))]
@@ -105,9 +109,15 @@ def grown(
 ) -> GraphChange:
     """Add nodes, then edges, which may lead to the new nodes.
 
-    A node or an edge that exists already with the same features or the same weight changes nothing. on_existing: if
-    others exist, ``refuse`` all, ``skip`` them, or ``update`` the graph. repeated: how to combine several edges between
-    two nodes. unknown_ends: what to do with edges to unknown nodes. Both are as in :class:`TableColumns`.
+    A node or an edge that exists already with the same features or the same weight changes nothing.
+
+    Args:
+        before: Graph of the model.
+        nodes: Nodes to add.
+        edges: Edges to add.
+        on_existing: If others exist, ``refuse`` all, ``skip`` them, or ``update`` the graph.
+        repeated: How to combine several edges between two nodes, as in :class:`TableColumns`.
+        unknown_ends: What to do with edges to unknown nodes, as in :class:`TableColumns`.
     """
     if on_existing not in ON_EXISTING:
         raise InputError(f"on_existing is {shown(on_existing)}: take refuse, skip or update.")
@@ -124,7 +134,7 @@ def grown(
     if UNKNOWN_EDGES not in change.entry and not any(
         change.entry.get(f"{prefix}{what}") for prefix in ("", *BEFORE) for what in ("nodes", "edges")
     ):
-        raise InputError("the edges lead from nodes to themselves or weigh 0: leave them out; nothing was changed.")
+        raise InputError("all edges are self-loops or have weight 0: leave them out; nothing was changed.")
     return change
 
 
@@ -160,7 +170,7 @@ def _with_nodes(change: GraphChange, nodes: NewNodes, on_existing: str) -> Graph
 
 
 def _with_known_ends(change: GraphChange, edges: NewEdges, unknown_ends: str) -> tuple[GraphChange, NewEdges]:
-    """Leave out edges to unknown nodes if they are to be skipped; the history names the first of them."""
+    """Leave out edges to unknown nodes if they are to be skipped; the history entry names the first ones."""
     if unknown_ends == "refuse":
         return change, edges
     (source, target), weights = map(listed, edges[:2]), edges[2]
@@ -208,7 +218,9 @@ def _with_edges(change: GraphChange, edges: NewEdges, on_existing: str, repeated
 
 
 def _counts(what: str, new: int, other: int, same: int, on_existing: str) -> Entry:
-    """How many nodes or edges were new, existed and differ, and existed and are the same."""
+    """Count nodes or edges that are new, exist with other values, and exist with the same values, for the history
+    entry.
+    """
     done = "updated" if on_existing == "update" else "skipped"
     existing = {f"{done}_{what}": other, f"same_{what}": same}
     return {what: new, **{name: count for name, count in existing.items() if count}}
@@ -221,9 +233,11 @@ def _more(places: np.ndarray) -> str:
 def _pairs(
     ends: np.ndarray, weights: np.ndarray | None, what: str, repeated: str = "max"
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(e,) rows of the ends of edges, first < second, each pair once, and their weights: of two directions the larger.
+    """Return each pair of linked nodes once, as (e,) rows ``first < second``, and its weight: the larger of both
+    directions.
 
-    ends: (2, e) rows. what: name of the edges in messages. repeated: how to combine several edges in one direction.
+    ``ends`` are (2, e) rows, ``what`` names the edges in messages, and ``repeated`` says how to combine several edges
+    in one direction.
     """
     rows, places = np.unique(ends, return_inverse=True)
     source, target = places.reshape(ends.shape)

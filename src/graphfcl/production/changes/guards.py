@@ -18,12 +18,13 @@ LISTED = 20  # classes that a message names
 
 
 def refuse_new_classes(places: Mapping[str, str], labels: LabelStore, new_classes: NewClasses) -> None:
-    """Refuse classes that a model does not have and may not learn.
+    """Refuse classes that the model does not have and may not learn.
 
-    places: the cleaned name of each class that is to be learned, and where it is written, for messages.
-    new_classes: True allows every name that does not look like a known class, from which it would differ only by case,
-    white space or accents. A list allows the classes in it, whatever they look like, and no other; False is an empty
-    list.
+    Args:
+        places: For each class to be learned, by its cleaned name, where it is written (for messages).
+        labels: Labels of the model.
+        new_classes: True allows every name that differs from all known classes by more than case, white space and
+            accents. A list allows the classes in it, however similar their names are, and no others. False allows none.
     """
     new = [name for name in places if name not in labels.names]
     listed = () if isinstance(new_classes, bool) else list_of_names(new_classes, "the new classes")
@@ -58,9 +59,13 @@ def _fault(name: str, alike: str, labels: LabelStore) -> str:
 
 @dataclass(frozen=True)
 class LossGuard:
-    """How much balanced accuracy changes may cost.
+    """Limit for the balanced accuracy that changes may cost.
 
-    before: the accuracy that they start from. outer: a guard that holds as well.
+    Attributes:
+        max_loss: Largest loss, as a share.
+        before: Accuracy that the changes start from.
+        progress: Receives the progress of computing scores.
+        outer: Guard that applies, too.
     """
 
     max_loss: float
@@ -72,18 +77,18 @@ class LossGuard:
     def of(
         cls, max_loss: Any, before: dict[str, Any], progress: Progress, outer: "LossGuard | None" = None
     ) -> "LossGuard":
-        """Make a guard; an error if there is nothing to measure."""
+        """Make a guard; raises an error if no class has a validation node."""
         if isinstance(max_loss, bool) or not isinstance(max_loss, Real) or not 0 <= float(max_loss) <= 1:
             raise InputError(f"max_loss is {shown(max_loss)}: give a share of accuracy from 0 to 1, such as 0.02.")
         if not before["classes"]:
             raise InputError(
-                "no class of the model has a validation node, so that a loss of accuracy cannot be measured: leave "
+                "no class of the model has a validation node, so a loss of accuracy cannot be measured: leave "
                 "--max-loss (max_loss in Python) out; nothing was changed."
             )
         return cls(float(max_loss), before, progress, outer)
 
     def check(self, after: dict[str, Any]) -> None:
-        """Refuse a change that led to this accuracy if it lost more than allowed."""
+        """Refuse a change after which the accuracy is ``after`` if it lost more than allowed."""
         loss = loss_of(self.before, after)
         if loss is None or loss.share > self.max_loss:
             why = str(loss or "none of the classes known before has a validation node any more")
@@ -94,6 +99,6 @@ class LossGuard:
             self.outer.check(after)
 
     def renamed(self, old: str, new: str) -> "LossGuard":
-        """The guard after a class got another name."""
+        """Return the guard after a class was renamed."""
         outer = None if self.outer is None else self.outer.renamed(old, new)
         return replace(self, before=with_renamed_class(self.before, old, new), outer=outer)

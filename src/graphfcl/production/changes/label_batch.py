@@ -1,4 +1,4 @@
-"""Checks supports against the labels of a model: which are new, repeat a label, or contradict one."""
+"""Check supports against the labels of a model: which are new, repeat a label, or contradict one."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -21,10 +21,16 @@ ON_CONFLICT = ("refuse", "keep", "replace")
 
 @dataclass(frozen=True)
 class Conflict:
-    """A node that has a label, and a support with another one.
+    """A node with a label, and a support that gives it another class.
 
-    statements, new_statements: who gave each of the two. place, earlier: where the support is written, and the other
-    label if that is a support too, not one that the model has.
+    Attributes:
+        node: Id of the node.
+        label: The label that the node has.
+        statements: Who gave this label.
+        new_label: Class of the support.
+        new_statements: Who gave the support.
+        place: Where the support is written, for messages.
+        earlier: Where the other label is written, if it is a support of the same batch; empty if the model has it.
     """
 
     node: Any
@@ -46,7 +52,7 @@ class Conflict:
 
     def __str__(self) -> str:
         label, place = quoted(self.label), self.earlier
-        has = f"stands in {place} and has the class {label}" if place else f"is labelled {label} already"
+        has = f"is also in {place} with the class {label}" if place else f"is labelled {label} already"
         return (
             f"{self.place}: node {quoted(self.node)} {has}{_by(self.statements)}, "
             f"here it is {quoted(self.new_label)}{_by(self.new_statements)}"
@@ -55,7 +61,15 @@ class Conflict:
 
 @dataclass(frozen=True)
 class NodeLabel:
-    """All supports of one node: its number and id, its class, and who gave it."""
+    """All supports of one node that give it the same class.
+
+    Attributes:
+        number: Number of the node.
+        node: Id of the node.
+        name: The class.
+        place: Where the first support is written.
+        statements: Who gave the supports.
+    """
 
     number: int
     node: Any
@@ -68,9 +82,13 @@ class NodeLabel:
 class LabelBatch:
     """What is to be learned from some supports.
 
-    learned: nodes that get a label, including those of ``replaced``. confirmed: nodes to which another person gives the
-    label that they have. replaced: nodes whose current label is removed. conflicts: those that ``on_conflict``
-    resolved. unchanged: nodes whose label is repeated without new information.
+    Attributes:
+        learned: Nodes that get a label, including those in ``replaced``.
+        confirmed: Nodes to which another person gives the label that they have.
+        replaced: Nodes whose current label is removed.
+        conflicts: Conflicts that ``on_conflict`` resolved.
+        unchanged: Nodes whose label is repeated without new information.
+        on_conflict: How conflicts were resolved.
     """
 
     learned: tuple[NodeLabel, ...]
@@ -90,7 +108,7 @@ class LabelBatch:
     ) -> tuple[LabelStore, list[str]]:
         """Teach a learner; returns the label store with the new labels, and the names of new classes.
 
-        labels: without the labels that are replaced. number: of the session.
+        ``labels`` must not contain the labels that are replaced. ``number`` is the number of the session.
         """
         new = [name for name in dict.fromkeys(each.name for each in self.learned) if name not in labels.names]
         labels = labels.with_supports(np.zeros(0, np.int64), np.zeros(0, np.int64), new)
@@ -106,7 +124,7 @@ class LabelBatch:
         return labels.with_supports(nodes, columns, ()).with_statements(self.statements), new
 
     def as_json(self, labels: LabelStore) -> dict[str, Any]:
-        """The entry of the history. labels: converts class names to what users write; keys of JSON are texts."""
+        """Return the fields of the history entry; ``labels`` converts class names to the form that users write."""
         supports: dict[str, list[Any]] = {}
         for each in self.learned:
             supports.setdefault(each.name, []).append(each.node)
@@ -127,7 +145,7 @@ class LabelBatch:
 
 
 def supports_of(classes: Mapping[Any, Sequence[Any]], statement: Statement, labels: LabelStore) -> list[Support]:
-    """Supports from a mapping of classes to nodes; two keys must not be spellings of the same class."""
+    """Make supports from a mapping of classes to nodes; two keys must not be spellings of the same class."""
     if not isinstance(classes, Mapping):
         raise InputError(
             f"the supports are {shown(classes)}: give classes with lists of their nodes, such as "
@@ -156,26 +174,33 @@ def make_batch(
     on_conflict: str,
     new_classes: NewClasses = True,
 ) -> LabelBatch:
-    """Compare supports with the labels of a model; if any is wrong, all are refused and the wrong ones are named.
+    """Compare supports with the labels of a model. If any is wrong, all are refused and the error names the wrong ones.
 
-    on_conflict: if a node has another label, ``refuse`` all supports, ``keep`` the label it has, or ``replace`` it. Of
-        supports of one node that contradict each other, ``keep`` learns the first and ``replace`` the last.
-    new_classes: see :func:`refuse_new_classes`.
+    Args:
+        supports: The supports.
+        graph: Graph of the model.
+        labels: Labels of the model.
+        on_conflict: If a node has another label, ``refuse`` all supports, ``keep`` the label it has, or ``replace`` it.
+            If supports of one node contradict each other, ``keep`` learns the first and ``replace`` the last.
+        new_classes: See :func:`refuse_new_classes`.
+
+    Returns:
+        What is to be learned.
     """
     if on_conflict not in ON_CONFLICT:
-        raise InputError(f"a conflict is settled by {', '.join(ON_CONFLICT)}, not by {on_conflict!r}: choose one.")
+        raise InputError(f"on_conflict is {on_conflict!r}: choose one of {', '.join(ON_CONFLICT)}.")
     if not supports:
         raise InputError("there is nothing to learn: give at least one node and its class.")
     by_node, wrong = _by_node(supports, graph, labels)
     column_of = dict(zip(labels.nodes.tolist(), labels.columns.tolist(), strict=True))
     accepted = set(labels.nodes[labels.accepted()].tolist())
     learned, confirmed, replaced, conflicts, unchanged = [], [], [], [], []
-    for given in by_node:
-        number, node = given[0].number, given[0].node
+    for new in by_node:
+        number, node = new[0].number, new[0].node
         name = labels.names[column_of[number]] if number in column_of else None
         known = None if name is None else NodeLabel(number, node, name, "", labels.statements.get(number, ()))
-        label, against = _settled(known, given, on_conflict, labels)
-        conflicts += against
+        label, of_node = _resolve(known, new, on_conflict, labels)
+        conflicts += of_node
         if label is known:
             continue
         if known is None or (label.name == known.name and number in accepted):
@@ -203,7 +228,7 @@ def make_batch(
 def _by_node(
     supports: Sequence[Support], graph: ModelGraph, labels: LabelStore
 ) -> tuple[list[list[NodeLabel]], list[str]]:
-    """The labels of each node, one for each class that it is given, and a sentence for each unusable support."""
+    """Return the labels of each node, one for each class that it is given, and a sentence for each unusable support."""
     rows = graph.rows_of_ids([support.node for support in supports])
     name_of = labels.names_of([support.class_name for support in supports])
     by_number: dict[int, dict[str, NodeLabel]] = {}
@@ -221,22 +246,23 @@ def _by_node(
     return [list(by_name.values()) for by_name in by_number.values()], wrong
 
 
-def _settled(
-    known: NodeLabel | None, given: list[NodeLabel], on_conflict: str, labels: LabelStore
+def _resolve(
+    known: NodeLabel | None, new: list[NodeLabel], on_conflict: str, labels: LabelStore
 ) -> tuple[NodeLabel, list[Conflict]]:
-    """The label of a node after those that it is given, one after the other, and the conflicts on the way.
+    """Apply the new labels of a node to the label that it has (``known``), one after the other.
 
-    known: the label that it has; returned if it is kept and not among ``given``.
+    Returns the resulting label, and the conflicts on the way. The result is ``known`` itself if that stays and no new
+    label repeats it.
     """
     label, conflicts = known, []
-    for each in given:
+    for each in new:
         if label is None or each.name == label.name:
             label = each
             continue
         both = (labels.label(label.name), label.statements, labels.label(each.name), each.statements)
         conflicts.append(Conflict(each.node, *both, each.place, label.place))
         label = each if on_conflict == "replace" else label
-    assert label is not None, "no label is given"
+    assert label is not None, "there is no new label"
     return label, conflicts
 
 
@@ -266,5 +292,5 @@ def _refuse(wrong: list[str], conflicts: list[Conflict]) -> None:
         return
     more = [f"and {len(wrong) - LISTED} more"] if len(wrong) > LISTED else []
     sentences = [*wrong[:LISTED], *more, *map(str, conflicts)]
-    settle = ", or settle the conflicts with --on-conflict (on_conflict in Python) keep or replace" if conflicts else ""
-    raise InputError(f"{'; '.join(sentences)}. Fix these{settle}; nothing was learned.")
+    resolve = ", or resolve conflicts with --on-conflict (on_conflict in Python) keep or replace" if conflicts else ""
+    raise InputError(f"{'; '.join(sentences)}. Fix these{resolve}; nothing was learned.")

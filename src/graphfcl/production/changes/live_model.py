@@ -1,7 +1,8 @@
-"""The state of a model and how it changes: readers share one state, which one writer at a time replaces as a whole.
+"""The state of a model and how it changes.
 
-A reader takes the state once and works on it; it never waits for a writer. A writer makes a draft with a copy of the
-learner, and one assignment exchanges the state when the draft is complete. So every change is all or nothing.
+Readers share one immutable state, which one writer at a time replaces as a whole. A reader takes the state once and
+works on it, without waiting for a writer. A writer makes a draft with a copy of the learner; when the draft is
+complete, one assignment replaces the state. So every change is all or nothing.
 """
 
 import threading
@@ -32,13 +33,13 @@ if TYPE_CHECKING:  # predictions do not import what only a change needs
 
 
 class NotFitted(InputError, AttributeError):
-    """A classifier was used before it was fitted; learned attributes are missing then."""
+    """A classifier was used before it was fitted. Learned attributes do not exist then."""
 
 
 class LiveModel:
-    """The base of :class:`GraphClassifier`: the state of a model, and the rules of a change.
+    """Base of :class:`GraphClassifier`: holds the state of a model and makes its changes.
 
-    Learned state ends in ``_`` and is missing until the model is fitted.
+    Learned attributes end in ``_`` and do not exist before the model is fitted.
     """
 
     def __init__(self, configuration: Configuration, *, device: str) -> None:
@@ -49,11 +50,11 @@ class LiveModel:
         self._hold(None)
 
     def _hold(self, state: ModelState | None, versions: Versions | None = None) -> None:
-        """Set the state. versions: the folder that the model was last loaded from or saved to."""
+        """Set the state, and the folder (``versions``) that the model was last loaded from or saved to."""
         self._state, self._versions = state, versions
         self._changing = threading.Lock()  # held from the start of a change to its end
         self._swapping = threading.Lock()  # held while the state is exchanged
-        self._guards = threading.local()  # its ``current`` is the guard of the changes of a thread
+        self._guards = threading.local()  # ``current``: the guard of this thread's changes
 
     # State
 
@@ -69,7 +70,7 @@ class LiveModel:
 
     @property
     def label_store_(self) -> LabelStore:
-        """The labelled nodes and their classes."""
+        """Labelled nodes and their classes."""
         return self._current().parts.label_store
 
     @property
@@ -79,12 +80,12 @@ class LiveModel:
 
     @property
     def history(self) -> History:
-        """All changes, oldest first; those of a folder are read on first use."""
+        """All changes, oldest first. Changes stored in a folder are read on first use."""
         return History() if self._state is None else self._state.history
 
     @property
     def version(self) -> int | None:
-        """The version of the folder that the model was last loaded from or saved to."""
+        """Version of the folder that the model was last loaded from or saved to; None before that."""
         return None if self._state is None else self._state.version
 
     @property
@@ -94,13 +95,16 @@ class LiveModel:
         return Configuration(*chosen, None if self._state is None else self._state.parts.configuration.columns)
 
     def parts(self) -> ModelParts:
-        """All current parts of the model."""
+        """Return all current parts of the model."""
         return replace(self._current().parts, configuration=self.configuration)
 
     def all_scores(self) -> np.ndarray:
-        """(n, columns) the learner's scores of every node, in the order of ``node_ids_``, in memory.
+        """Return the learner's scores of every node.
 
-        They are computed once for a state of the model.
+        Scores are computed once for each state of the model.
+
+        Returns:
+            (n, columns) scores in the order of ``node_ids_``, in memory.
         """
         state = self._current()
         scores = state.answering.answers().scores
@@ -108,23 +112,33 @@ class LiveModel:
 
     @property
     def has_graph_folder(self) -> bool:
-        """Whether its graph is a graph folder, which is not copied into the model."""
+        """Whether the graph is a graph folder, which stays on disk and is not copied into the model."""
         return self._current().passes
 
     def _node_index(self) -> "NodeIndex":
-        """The index of its nodes by the user's ids."""
+        """Return the index of the nodes by the user's ids."""
         return self._current().names()
 
     def numbers_of(self, nodes: Sequence[Any]) -> np.ndarray:
-        """Node numbers of the user's ids."""
+        """Translate the user's ids into node numbers.
+
+        Args:
+            nodes: Ids in a list or an array, or a DataFrame with the column ``node``.
+
+        Returns:
+            (n,) node numbers.
+
+        Raises:
+            InputError: If a node does not exist.
+        """
         return self._current().parts.graph.numbers_of(self._ids(nodes))
 
     def _columns(self) -> ReadColumns | None:
-        """The columns of the tables of the fit."""
+        """Return the columns of the tables of the fit."""
         return self._current().parts.configuration.columns
 
     def _ids(self, nodes: Any) -> Any:
-        """The ids in a list, an array, or a DataFrame; None stays None."""
+        """Return the ids in a list, an array or a DataFrame; None stays None."""
         if nodes is None:
             return None
         if is_table(nodes):
@@ -134,7 +148,7 @@ class LiveModel:
         return list_of_nodes(nodes)
 
     def _current(self) -> ModelState:
-        """The state as it is now; an error if the model is not fitted yet."""
+        """Return the current state; raise an error if the model is not fitted."""
         state = self._state
         if state is None:
             raise NotFitted("this classifier is not fitted: call fit with a graph first.")
@@ -149,7 +163,7 @@ class LiveModel:
     def _change(self) -> Iterator["Draft"]:
         """Make a change completely, or not at all if an error occurs inside. Other writers wait until it is done.
 
-        A draft without an entry was given up.
+        A draft without an entry changes nothing.
         """
         from graphfcl.production.changes.draft import Draft
 
@@ -163,12 +177,23 @@ class LiveModel:
 
     @contextmanager
     def guarded(self, max_loss: float, *, progress: bool | Progress = SILENT) -> Iterator[None]:
-        """Refuse changes of this thread that cost the classes known now more balanced accuracy than ``max_loss``.
+        """Refuse changes that cost known classes too much accuracy (context manager).
 
-        max_loss: a share, such as 0.02, for all changes inside together. A change that costs more raises
-        :class:`AccuracyLossError` and is not made. The guards of blocks around this one hold as well. Accuracy is that
-        of the history: recalls on validation nodes, and of learned classes on supports that are left out. The scores of
-        a model on a graph folder are computed at once.
+        The guard applies to changes that this thread makes inside the ``with`` block. Guards of surrounding blocks
+        apply, too. Accuracy is balanced accuracy as in the history: recall on validation nodes, and for classes learned
+        later recall on left-out supports. For a model on a graph folder, each change computes the scores at once.
+
+        Args:
+            max_loss: Share of balanced accuracy, such as 0.02, that all changes inside may cost together. Only classes
+                that are known at the start count.
+            progress: True prints the progress; a :class:`Progress` receives it.
+
+        Returns:
+            A context manager.
+
+        Raises:
+            AccuracyLossError: If a change costs more. The change is not made.
+            InputError: If ``max_loss`` is not between 0 and 1, or no class has a validation node.
         """
         from graphfcl.production.changes.guards import LossGuard
 
@@ -178,7 +203,8 @@ class LiveModel:
             try:
                 yield
             finally:
-                self._guards.current = self._guards.current.outer  # its classes may have been renamed meanwhile
+                # Not the local ``outer``: a change inside may have renamed classes in the guards.
+                self._guards.current = self._guards.current.outer
 
     def _begin(self, parts: ModelParts, change: dict[str, Any], progress: Progress) -> None:
         """Become a new model of these parts; the caller holds the lock of changes."""
@@ -190,12 +216,12 @@ class LiveModel:
         self._state = draft.finished(first)
 
     def _saved(self, state: ModelState, number: int, versions: Versions) -> None:
-        """Note that a state was written as a version; the model may have changed since."""
+        """Note that ``state`` was written as version ``number``; the model may have changed since."""
         with self._swapping:
             self._state, self._versions = self._current().saved_as(number, len(state.history)), versions
 
     def leave_history(self) -> None:
-        """Drop the entries of the history from memory; the folder has them all, and they are read when needed."""
+        """Drop the history from memory if a folder has it; it is read again when needed."""
         with self._swapping:
             state, versions = self._current(), self._versions
             if versions is not None and state.version is not None and not state.history.unsaved():
@@ -205,9 +231,9 @@ class LiveModel:
     # Copies, also in other processes
 
     def snapshot(self) -> Self:
-        """A copy of the model in its current state; a change of one of the two does not affect the other.
+        """Return an independent copy of the model in its current state.
 
-        It shares the immutable state, so a snapshot costs next to nothing.
+        The copy shares the immutable state, so it takes almost no time or memory.
         """
         other = type(self).__new__(type(self))
         vars(other).update(deepcopy(self._plain()))
@@ -215,7 +241,7 @@ class LiveModel:
         return other
 
     def _plain(self) -> dict[str, Any]:
-        """All attributes except the state, the locks and the folder."""
+        """Return all attributes except the state, the locks and the folder."""
         apart = ("_state", "_changing", "_swapping", "_guards", "_versions")
         return {name: value for name, value in vars(self).items() if name not in apart}
 
@@ -226,7 +252,7 @@ class LiveModel:
         return other
 
     def __getstate__(self) -> dict[str, Any]:
-        """The learner's class by its name, and the state as the bytes of its files."""
+        """Pickle the learner's class by name and the state as the bytes of its files."""
         state = self._state
         packed = None if state is None else pack(state, self.configuration)
         return {"learner": find_method(self.method).learner, "plain": self._plain(), "state": packed}

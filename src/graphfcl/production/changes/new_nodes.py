@@ -1,4 +1,9 @@
-"""Read tables of new nodes by the columns of the tables of the fit."""
+"""Read tables of new nodes. Columns have the same meaning as in the tables from which the model was fitted.
+
+``table``, ``columns`` and ``tell`` mean the same in all functions: the table of new nodes; the columns of the tables of
+the fit, or None if the model was fitted to a graph that was not read from tables; and the function that receives notes
+for the user.
+"""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -25,58 +30,68 @@ def read_nodes(
     columns: ReadColumns | None = None,
     tell: Callable[[str], None] = warn,
 ) -> tuple[list[str], Features, list[str] | None]:
-    """Read new nodes: ``node``, and texts or the graph's feature columns (in a sparse graph, missing ones are 0).
+    """Read new nodes from a table with the column ``node`` and texts or feature columns.
 
-    source: a file or a DataFrame. columns: of the tables of the fit. Ids, texts, dates, categories and
-    vectors are read by the same names as in these tables; columns that the fit did not use are ignored. Vectors
-    may also be an ``.npy`` file of that name beside the table. Missing numbers and dates are filled as at the fit.
-    tell: receives notes on labels, which are not learned, on categories that the fit did not have, and on values that
-    were filled; by default these are warnings.
+    Columns that the fit did not use are ignored. Missing numbers and dates are filled with the medians of the fit.
+
+    Args:
+        source: Path of a file, or a DataFrame.
+        graph: Graph of the model, which knows the feature columns. If its features are sparse, features without a
+            column are 0; if they are dense, every column is needed.
+        columns: Columns of the tables of the fit. Vectors may also be in a file ``NAME.npy`` beside the table.
+        tell: Receives notes on labels, which are not learned, on categories that the fit did not have, and on missing
+            values that were filled. By default they become warnings.
+
+    Returns:
+        Ids, (n, d) features, and texts; features or texts are None if the graph has none.
+
+    Raises:
+        InputError: If a column is missing or unknown, or a value cannot be read.
     """
     table = TextTable.read(source, of_fit=columns)
     names = id_names(columns)
     if columns is not None:
-        _tell_labels(table, columns, tell)
+        _note_labels(table, columns, tell)
     ids = make_ids(table.need(names, "the ids of nodes"), table.place)[0].tolist()
     features = graph.columns
     texts = None if features.text_weights is None else _texts(table, columns)
     if features.text_weights is not None and features.text_weights.beside is None:
-        return ids, None, texts
+        return ids, None, texts  # all features come from the text
     place_of = features.places(features.word_count)
     values = _feature_values(table, str(table.find(names)), place_of, columns, tell)
     vectors = () if columns is None else columns.vectors
-    beside = None if is_frame(source) else table.path.parent
+    folder = None if is_frame(source) else table.path.parent
     for name in vectors:
         if f"{name}_0" in place_of and f"{name}_0" not in values:
-            values |= _vector_file(table, name, beside, _width(name, place_of))
-    whole = texts is not None or features.dense
-    if whole and len(values) < len(place_of):
+            values |= _vector_file(table, name, folder, _width(name, place_of))
+    needs_all = texts is not None or features.dense
+    if needs_all and len(values) < len(place_of):
         missing = next(name for name in place_of if name not in values)
         raise InputError(f"{table.path} lacks the feature column {missing!r}: give all {len(place_of)} of them.")
     matrix = np.zeros((len(ids), len(values)), dtype=np.float32)
     for position, column in enumerate(values.values()):
         matrix[:, position] = column
     places = np.array([place_of[name] for name in values], dtype=np.int64)
-    if whole:
+    if needs_all:
         return ids, matrix[:, np.argsort(places)], texts
     rows, positions = np.nonzero(matrix)
     entries: Any = (matrix[rows, positions], (rows, places[positions]))
     return ids, sparse.csr_array(sparse.coo_array(entries, shape=(len(ids), features.width))), None
 
 
-def _tell_labels(table: TextTable, columns: ReadColumns, tell: Callable[[str], None]) -> None:
-    """Note that labels in the table are not learned."""
+def _note_labels(table: TextTable, columns: ReadColumns, tell: Callable[[str], None]) -> None:
+    """Tell the user that labels in the table are not learned."""
     unknown = columns.unknown_keys
     labels = [text for text in table.columns.get(columns.label, ()) if label_key(text) not in unknown]
     if labels:
         tell(
             f"{table.path} has labels of {counted(len(labels), 'node')} in the column {columns.label!r}: grow does not "
-            "learn them, learn does."
+            "learn them; use learn."
         )
 
 
 def _texts(table: TextTable, columns: ReadColumns | None) -> list[str]:
-    """The text of each row; several columns are joined as they were at the fit."""
+    """Return the text of each row; several text columns are joined as they were at the fit."""
     own = () if columns is None else columns.text
     if len(own) > 1 and any(name in table.columns for name in own):
         return [" ".join(row) for row in zip(*(table.need((name,), "a text") for name in own), strict=True)]
@@ -86,21 +101,24 @@ def _texts(table: TextTable, columns: ReadColumns | None) -> list[str]:
 def _feature_values(
     table: TextTable, id_name: str, place_of: dict[str, int], columns: ReadColumns | None, tell: Callable[[str], None]
 ) -> dict[str, np.ndarray]:
-    """(rows,) numbers of each feature that the table has."""
+    """Return the (rows,) values of each feature that the table has, by the name of the feature.
+
+    ``place_of``: the names of the model's features, and their places in its feature matrix.
+    """
     values: dict[str, np.ndarray] = {}
     for name in table.columns:
         if name == id_name or (columns is not None and name in columns.unused):
             continue
-        found: dict[str, np.ndarray] = {}
+        new: dict[str, np.ndarray] = {}
         if columns is not None and name in columns.categories:
-            found = _one_hot(table, name, place_of, columns.gap_keys, tell)
+            new = _one_hot(table, name, place_of, columns.gap_keys, tell)
         elif name in place_of:
-            found = _numbers(table, name, columns, tell)
+            new = _numbers(table, name, columns, tell)
         elif columns is None:
             raise InputError(f"{table.path}: the graph has no feature {name!r}: leave the column out.")
-        if twice := found.keys() & values.keys():
+        if twice := new.keys() & values.keys():
             raise InputError(f"{table.path}: two columns give the feature {min(twice)!r}: rename one of them.")
-        values |= found
+        values |= new
     for name in table.lists:
         if columns is not None and name in columns.vectors:
             matrix = vectors_of(table.table, name, _width(name, place_of))
@@ -111,7 +129,10 @@ def _feature_values(
 def _numbers(
     table: TextTable, name: str, columns: ReadColumns | None, tell: Callable[[str], None]
 ) -> dict[str, np.ndarray]:
-    """A column of numbers or dates with gaps filled, and where they were, if the fit has a feature for gaps."""
+    """Return a column of numbers or dates, with missing values filled by the median of the fit.
+
+    If the fit had a feature that marks missing values, its column is returned, too.
+    """
     if columns is None or name not in columns.medians:
         return {name: without_gaps(table.table, numbers_of(table.table, name), name)}
     is_date, median = name in columns.dates, columns.medians[name]
@@ -130,34 +151,37 @@ def _numbers(
 def _one_hot(
     table: TextTable, name: str, place_of: dict[str, int], gap_keys: frozenset[str], tell: Callable[[str], None]
 ) -> dict[str, np.ndarray]:
-    """A feature for each category of the fit. gap_keys: keys of texts that mean a missing value."""
+    """Return a column of 0 and 1 for each category of the fit.
+
+    ``gap_keys``: texts that mean a missing value, as keys.
+    """
     texts = map(normal, table.columns[name])
     values = np.array(["" if label_key(text) in gap_keys else text for text in texts], dtype=object)
     features = [feature for feature in place_of if feature.startswith(f"{name}=")]
     one_hot = {feature: (values == feature[len(name) + 1 :]).astype(np.float32) for feature in features}
-    strange = values[(values != "") & (sum(one_hot.values(), np.zeros(values.size)) == 0)]
-    if strange.size:
+    unknown = values[(values != "") & (sum(one_hot.values(), np.zeros(values.size)) == 0)]
+    if unknown.size:
         tell(
-            f"{table.path} has {counted(strange.size, 'node')} whose {name} is none of the {len(features)} of the fit, "
-            f"such as {quoted(strange[0])}: the column says nothing about them."
+            f"{table.path} has {counted(unknown.size, 'node')} whose {name} is none of the {len(features)} of the fit, "
+            f"such as {quoted(unknown[0])}: all features of this column are 0 for them."
         )
     return one_hot
 
 
-def _vector_file(table: TextTable, name: str, beside: Path | None, width: int) -> dict[str, np.ndarray]:
-    """Vectors of an ``.npy`` file beside the table. beside: the folder of the table; None for a DataFrame."""
-    if beside is None or not (beside / f"{name}.npy").is_file():
-        file = "" if beside is None else f"put {name}.npy beside it, or "
+def _vector_file(table: TextTable, name: str, folder: Path | None, width: int) -> dict[str, np.ndarray]:
+    """Read vectors of ``width`` dimensions from ``NAME.npy`` in the folder of the table; None for a DataFrame."""
+    if folder is None or not (folder / f"{name}.npy").is_file():
+        file = "" if folder is None else f"put {name}.npy beside it, or "
         raise InputError(
             f"{table.path} lacks the vectors {name!r}: {file}give a column {name!r} of lists of {width} numbers."
         )
-    path = beside / f"{name}.npy"
+    path = folder / f"{name}.npy"
     matrix = open_vectors(path, table.row_count, table.path)
     if matrix.shape[1] != width:
-        raise InputError(f"{path} has {matrix.shape[1]} columns, the vectors of the graph have {width}: save as many.")
+        raise InputError(f"{path} has {matrix.shape[1]} columns, but the vectors of the graph have {width}.")
     return {f"{name}_{place}": np.asarray(matrix[:, place], dtype=np.float32) for place in range(width)}
 
 
 def _width(name: str, place_of: dict[str, int]) -> int:
-    """The number of dimensions of the vectors of a graph."""
+    """Return the number of dimensions of the vectors ``name`` in the graph."""
     return sum(feature.removeprefix(f"{name}_").isdigit() for feature in place_of if feature.startswith(f"{name}_"))

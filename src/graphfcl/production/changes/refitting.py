@@ -1,16 +1,18 @@
 """Train a model again on the current graph and labels, or on a graph that the user provides.
 
-The new model is compared with the old one on nodes that neither was trained on. For a model these are
+The new model is compared with the old one on nodes that neither was trained on. For one model these are
 
 - its validation nodes,
 - the labelled nodes of classes that it learned after session 0, by leave-one-out,
-- nodes of which it has no label.
+- nodes that have no label in the model.
 
-Two models are compared on the nodes that are in this list for both, and both choose among the classes that both know. A
-new model prefers the validation nodes of the old one (``Labels.held_out``), so that there are as many common nodes as
-possible. If a class became large enough for session 0, the new validation nodes are supports of the old model, which
-leaves them out one by one. The old model then learns from all other nodes of the class, the new one from four fifths of
-them, so the comparison slightly favours the old model. Both models chose their settings by validation nodes.
+The two models are compared on the nodes that are in this list for both, and choose among the classes that both know.
+The new model takes validation nodes of the old one as its own where it can (``Labels.held_out``), so that there are as
+many common nodes as possible.
+
+If a class became large enough for session 0, its new validation nodes are supports of the old model, which leaves them
+out one by one. The old model then learns from all other nodes of the class, the new one from four fifths of them, so
+the comparison slightly favours the old model. Both models chose their settings by validation nodes.
 """
 
 from collections.abc import Sequence
@@ -38,7 +40,14 @@ Positions = np.ndarray  # of classes in a list of names; -1 where a class is not
 
 @dataclass(frozen=True)
 class ClassComparison:
-    """Recall of one class before and after, and the number of nodes it was measured on."""
+    """Recall of one class before and after a refit.
+
+    Attributes:
+        name: The class.
+        before: Recall of the old model.
+        after: Recall of the new model.
+        nodes: Number of nodes on which both were measured.
+    """
 
     name: ClassLabel
     before: float
@@ -52,7 +61,11 @@ class ClassComparison:
 
 @dataclass(frozen=True)
 class Comparison:
-    """classes: those that have nodes to compare on, in the order of the old model."""
+    """Comparison of two models.
+
+    Attributes:
+        classes: Classes that have nodes to compare on, in the order of the old model.
+    """
 
     classes: tuple[ClassComparison, ...]
 
@@ -86,13 +99,13 @@ class Comparison:
 
 
 def compare(old: ModelParts, old_scores: Any, new: ModelParts, new_scores: Any) -> Comparison:
-    """Compare two models. old_scores, new_scores: (n, columns) of every row of the graph of each, arrays or tables.
+    """Compare two models whose graphs have the same nodes by id; node numbers may differ.
 
-    Both graphs have the same nodes by id; their numbers may differ.
+    ``old_scores`` and ``new_scores`` are (n, columns) scores of all rows of each graph, as arrays or tables on disk.
     """
     names, labels = old.label_store.classes, old.label_store.labels
     true_nodes, truth = labelled(new.label_store, names)
-    unlabelled = np.setdiff1d(translated(true_nodes, new.graph, old.graph), old.label_store.given().nodes)
+    unlabelled = np.setdiff1d(translated(true_nodes, new.graph, old.graph), old.label_store.without_accepted().nodes)
     old_nodes, old_answers = _unbiased_answers(old, old_scores, names, unlabelled)
     old_nodes = translated(old_nodes, old.graph, new.graph)
     new_nodes, new_answers = _unbiased_answers(new, new_scores, names, np.zeros(0, dtype=np.int64))
@@ -114,17 +127,17 @@ def compare(old: ModelParts, old_scores: Any, new: ModelParts, new_scores: Any) 
 
 
 def translated(numbers: np.ndarray, source: ModelGraph, target: ModelGraph) -> np.ndarray:
-    """(m,) numbers of nodes in one graph, translated by their ids into numbers of another."""
+    """Translate (m,) node numbers of one graph into numbers of another, by ids."""
     return numbers if source.shares_numbers(target) else target.numbers_of(source.ids_of(numbers))
 
 
 def labelled(labels: LabelStore, names: tuple[str, ...]) -> tuple[np.ndarray, Positions]:
-    """The labelled nodes and the positions of their classes in ``names``."""
+    """Return the labelled nodes, and the positions of their classes in ``names``."""
     return labels.nodes, _positions(labels, names)[labels.columns]
 
 
 def _positions(labels: LabelStore, names: tuple[str, ...]) -> Positions:
-    """(columns,) the position of the class of each column in ``names``; -1 if it is not there, or retired."""
+    """(columns,) the position of the class of each column in ``names``; -1 if it is retired or not in ``names``."""
     place = {name: number for number, name in enumerate(names)}
     return np.array([-1 if name is None else place.get(name, -1) for name in labels.names], dtype=np.int64)
 
@@ -132,11 +145,11 @@ def _positions(labels: LabelStore, names: tuple[str, ...]) -> Positions:
 def _unbiased_answers(
     parts: ModelParts, scores: Any, names: tuple[str, ...], unlabelled: np.ndarray
 ) -> tuple[np.ndarray, Positions]:
-    """Nodes that a model was not trained on, and the positions in ``names`` of the classes that it predicts."""
+    """Return nodes that a model was not trained on, and the positions in ``names`` of their predicted classes."""
     visible, labels = parts.graph.visible, parts.label_store
     positions = _positions(labels, names)
     active = np.flatnonzero(positions >= 0)
-    nodes = np.concatenate([labels.of_part(LabelRole.VALIDATION)[0], unlabelled])
+    nodes = np.concatenate([labels.with_role(LabelRole.VALIDATION)[0], unlabelled])
     best = scores[visible.rows(nodes)][:, active].argmax(axis=1)
     left = left_out_scores(parts.learner, visible, labels, active)
     if left is not None and left[0].size:
@@ -146,9 +159,11 @@ def _unbiased_answers(
 
 @dataclass(frozen=True)
 class Refit:
-    """The outcome of a refit.
+    """Outcome of a refit.
 
-    comparison: with the previous model, on nodes that neither was trained on. taken: whether the new model is used.
+    Attributes:
+        comparison: Comparison with the previous model, on nodes that neither was trained on.
+        taken: Whether the new model is used.
     """
 
     comparison: Comparison
@@ -156,7 +171,7 @@ class Refit:
 
     @property
     def why(self) -> str:
-        """The verdict in a sentence."""
+        """The outcome in a sentence."""
         compared = self.comparison
         if compared.before is None or compared.after is None:
             figures = "there is no node to compare both on"
@@ -174,9 +189,9 @@ class Refit:
 
 
 def refit_draft(draft: Draft, graph: AnyGraph | None, *, anyway: bool, device: str, progress: Progress) -> Refit:
-    """Train again, and let the draft be the new model if it is better, or ``anyway``.
+    """Train again, and let the draft become the new model if that is better, or if ``anyway`` is set.
 
-    graph: brought by the user, or None. See :meth:`GraphClassifier.refit`.
+    ``graph`` is the graph that the user provides, or None. See :meth:`GraphClassifier.refit`.
     """
     state, configuration = draft.before, draft.configuration
     if draft.graph.restate_due:
@@ -216,17 +231,17 @@ def refit_draft(draft: Draft, graph: AnyGraph | None, *, anyway: bool, device: s
 def _material(
     before: ModelParts, graph: AnyGraph | None, decisions: "Decisions"
 ) -> tuple[ModelGraph, LabelStore, Labels]:
-    """The graph with its features fitted again, the label store with the numbers of that graph, and all labels."""
+    """Return the graph with features fitted again, the label store with node numbers of that graph, and all labels."""
     store, names = before.label_store, before.label_store.classes
     if graph is None:
-        growing, numbers = before.graph.fitted_again(), None
+        growing, numbers = before.graph.with_refitted_features(), None
     else:
         if kind_of(graph) is not type(before.graph):
             where = "on disk: give a graph folder" if before.graph.passes else "in memory: give a graph, not a folder"
             raise InputError(f"the graph of this model is {where}; nothing was changed.")
-        growing, numbers = before.graph.brought(graph)
+        growing, numbers = before.graph.replaced_by(graph)
         store = store.renumbered(translated(store.nodes, before.graph, growing))
-    given = store.given()
+    given = store.without_accepted()
     nodes, classes = labelled(given, names)
     if graph is not None and numbers is not None:
         more, names_of_more = more_labels(graph, numbers, growing, given, decisions)
@@ -234,7 +249,7 @@ def _material(
         place = {name: number for number, name in enumerate(names)}
         added = np.array([place[name] for name in names_of_more], dtype=np.int64)
         nodes, classes = np.concatenate([nodes, more]), np.concatenate([classes, added])
-    held_out = store.of_part(LabelRole.VALIDATION)[0]
+    held_out = store.with_role(LabelRole.VALIDATION)[0]
     return growing, store, Labels(nodes, classes, names, held_out, store.integers)
 
 
@@ -247,10 +262,12 @@ def _few_shot_names(labels: LabelStore) -> set[str]:
 
 @dataclass(frozen=True)
 class Decisions:
-    """Changes of classes and labels since the first fit, which its file does not contain.
+    """Changes of classes and labels since the first fit, which a graph that the user provides does not contain.
 
-    names: the current name of a class of the file. retired: classes that were retired; both by the form in which the
-    label store compares them. unlearned: ids of nodes whose label was taken back.
+    Attributes:
+        names: Current name of each class of that graph.
+        retired: Classes that were retired. Names are in the form in which the label store compares them.
+        unlearned: Ids of nodes whose label was taken back.
     """
 
     names: dict[str, str] = field(default_factory=dict)
@@ -259,7 +276,7 @@ class Decisions:
 
     @classmethod
     def of(cls, entries: Sequence[Entry], labels: LabelStore) -> "Decisions":
-        """entries: the changes that led to the model, oldest first."""
+        """Collect the decisions from ``entries``, the changes that led to the model, oldest first."""
         names: dict[str, str] = {}
         retired: set[str] = set()
         unlearned: list[Any] = []
@@ -276,7 +293,7 @@ class Decisions:
         return cls(names, frozenset(retired), tuple(unlearned))
 
     def name_of(self, name: str, labels: LabelStore) -> str | None:
-        """The current name of a class of the file; None if it was retired."""
+        """Return the current name of a class of the user's graph; None if the class was retired."""
         name = self.names.get(labels.form(name), name)
         return labels.find(name) or (None if labels.form(name) in self.retired else name)
 
@@ -284,10 +301,10 @@ class Decisions:
 def more_labels(
     graph: AnyGraph, numbers: np.ndarray, growing: ModelGraph, labels: LabelStore, decisions: Decisions
 ) -> tuple[np.ndarray, list[str]]:
-    """Labels of a provided graph that the model does not have: (k,) node numbers, and their classes.
+    """Return labels of a provided graph that the model does not have: (k,) node numbers, and their classes.
 
-    numbers: (n,) of the rows of ``graph`` in ``growing``, which the label store belongs to. The model takes precedence:
-    removed labels and retired classes stay so.
+    ``numbers`` are the (n,) numbers that the rows of ``graph`` have in ``growing``, to which the label store belongs.
+    The model takes precedence: labels that were removed and classes that were retired stay so.
     """
     spelled: dict[str, str] = {}  # if the model folds names, spellings of one class are one
     names = [

@@ -29,8 +29,8 @@ from graphfcl.production.graph import ModelGraph
 from graphfcl.production.labels.label_store import KEPT, MOST_COLUMNS, LabelStore, Statement, Support, as_one_line
 
 CLASS_NAMES = ("class", "label")
-GUESS = "guess"  # a column of tables of suggestions, where blank classes are allowed
-OWN_COLUMNS = ("by", "when", "part")  # of a table of labels; the model sets ``part`` itself
+GUESS = "guess"  # a table with this column is a table of suggestions, in which classes may be blank
+OWN_COLUMNS = ("by", "when", "part")  # columns of a table of labels; the model sets ``part`` itself
 
 
 class PlacedIds(list[str]):
@@ -43,7 +43,13 @@ class PlacedIds(list[str]):
 
 @dataclass(frozen=True)
 class TextTable:
-    """A whole table as text. columns: those of single values. lists: columns of lists, as Arrow holds them."""
+    """A whole table as text.
+
+    Attributes:
+        table: The table.
+        columns: Columns of single values.
+        lists: Columns of lists, as Arrow arrays.
+    """
 
     table: Table
     columns: dict[str, list[str]]
@@ -51,7 +57,10 @@ class TextTable:
 
     @classmethod
     def read(cls, source: Any, called: str = "nodes", of_fit: ReadColumns | None = None) -> "TextTable":
-        """Read a CSV or Parquet file, or a DataFrame. called: its name in messages. of_fit: columns of the fit."""
+        """Read a CSV or Parquet file, or a DataFrame, which is named ``called`` in messages.
+
+        ``of_fit``: columns of the tables of the fit.
+        """
         path, rows = (Path(called), arrow_table(source, called)) if is_frame(source) else (Path(source), None)
         table = Table(path, rows, USUAL if of_fit is None else of_fit.notation)
         table.read()
@@ -62,7 +71,7 @@ class TextTable:
 
     @property
     def path(self) -> Path:
-        """The path of the file; for a DataFrame, its name in messages."""
+        """Path of the file; for a DataFrame, its name in messages."""
         return self.table.path
 
     @property
@@ -70,11 +79,11 @@ class TextTable:
         return self.table.row_count
 
     def find(self, names: Sequence[str]) -> str | None:
-        """The first of these names that is a column."""
+        """Return the first of these names that is a column."""
         return next((name for name in names if name in self.columns), None)
 
     def need(self, names: Sequence[str], what: str) -> list[str]:
-        """The column with one of these names; an error if there is none. what: its contents, for the message."""
+        """Return the column with one of these names, or raise an error that says ``what`` the column contains."""
         name = self.find(names)
         if name is None:
             raise InputError(
@@ -84,7 +93,7 @@ class TextTable:
         return self.columns[name]
 
     def need_ids(self, names: Sequence[str], what: str = "the ids of nodes") -> PlacedIds:
-        """Like :meth:`need`, for ids; an error if an id is missing."""
+        """Return the column of ids with one of these names, or raise an error if it or an id is missing."""
         ids = self.need(names, what)
         missing = next((row for row, text in enumerate(ids) if not text.strip()), None)
         if missing is not None:
@@ -92,23 +101,23 @@ class TextTable:
         return PlacedIds(ids, self.place)
 
     def missing_id(self, row: int, names: Sequence[str]) -> InputError:
-        """A row has no id. names: those that the column of ids may have."""
+        """Make the error for a row without an id."""
         return missing_value(self.place(row), "a node id", str(self.find(names)))
 
     @cached_property
     def _lines(self) -> list[int]:
-        """The lines on which rows of a CSV file start; the list is shorter if a value is too long for the reader."""
+        """Lines on which rows of a CSV file start; fewer if a value is too long for the reader."""
         return list(lines_of_rows(self.path, self.table.separator))
 
     def line(self, row: int) -> str:
-        """The name of a row within the table, for messages."""
+        """Name a row within the table, for messages."""
         if not self.table.is_csv:
             return self.table.line(row)
         row = row if self.table.kept is None else int(self.table.kept[row])
         return f"line {self._lines[row] if row < len(self._lines) else row + 2}"
 
     def place(self, row: int) -> str:
-        """The name of a row with its table, for messages."""
+        """Name a row and its table, for messages."""
         return f"{self.path.name}, {self.line(row)}"
 
 
@@ -118,12 +127,12 @@ def warn(note: str) -> None:
 
 
 def id_names(columns: ReadColumns | None) -> tuple[str, ...]:
-    """Accepted names of the column of ids. columns: of the tables of the fit, whose own name comes first."""
+    """Return accepted names of the column of ids; the name in the tables of the fit comes first."""
     return _own_first(None if columns is None else columns.id, ("node", *ID_NAMES))
 
 
 def class_names(columns: ReadColumns | None) -> tuple[str, ...]:
-    """Accepted names of the column of classes."""
+    """Return accepted names of the column of classes."""
     return _own_first(None if columns is None else columns.label, CLASS_NAMES)
 
 
@@ -141,14 +150,23 @@ def read_supports(
     classes: Sequence[ClassLabel] = (),
     tell: Callable[[str], None] = warn,
 ) -> list[Support]:
-    """Read a table with the columns ``node`` and ``class``; ``by``, ``when`` and others are stored with the label.
+    """Read a table with the columns ``node`` and ``class``; further columns are stored with the labels.
 
-    Rows whose class is a name that meant unknown at the fit are skipped, and so are blank classes in the label column
-    of the fit and in a table of suggestions; in other tables the model refuses blank classes. Columns that the table of
-    the fit had are not stored.
-    source: a file or a DataFrame. columns, graph: the columns of the tables of the fit, and the graph, which knows the
-    numeric ones. by, when: for rows without their own. classes: of the model; such a name is always a class.
-    tell: receives a note on long values, which are cut; by default a warning.
+    Rows whose class means unknown in the tables of the fit are skipped. Blank classes are skipped in the label column
+    of the fit and in a table of suggestions; in other tables the model refuses them. Columns that the tables of the fit
+    had are not stored.
+
+    Args:
+        source: Path of a file, or a DataFrame.
+        columns: Columns of the tables of the fit.
+        graph: Graph of the model, which knows the numeric columns of the fit.
+        by: Who gave the labels, for rows without their own ``by``.
+        when: When the labels were given, for rows without their own ``when``.
+        classes: Classes of the model; their names never mean unknown.
+        tell: Receives a note on long values, which are cut; by default a warning.
+
+    Returns:
+        The supports.
     """
     table, ids = TextTable.read(source, "supports"), id_names(columns)
     labels = class_names(columns)
@@ -175,7 +193,7 @@ def read_supports(
 
 
 def _columns_of_fit(columns: ReadColumns | None, graph: ModelGraph | None) -> set[str]:
-    """Names of the node columns of the fit, besides ids and labels."""
+    """Return names of the node columns of the fit, without ids and labels."""
     if columns is None:
         return set()
     numbers = set() if graph is None else set(graph.columns.places(graph.columns.word_count))
@@ -183,7 +201,7 @@ def _columns_of_fit(columns: ReadColumns | None, graph: ModelGraph | None) -> se
 
 
 def _kept(table: TextTable, names: Sequence[str], tell: Callable[[str], None]) -> dict[str, list[str]]:
-    """Columns as they are stored with labels, with long values cut."""
+    """Return columns as they are stored with labels, with long values cut."""
     if len(names) > MOST_COLUMNS:
         raise InputError(f"{table.path} has {len(names)} further columns, at most {MOST_COLUMNS} are kept: drop some.")
     kept = {name: [as_one_line(text) for text in table.columns[name]] for name in names}
@@ -201,12 +219,12 @@ def _kept(table: TextTable, names: Sequence[str], tell: Callable[[str], None]) -
 
 
 def read_ids(source: Any, columns: ReadColumns | None = None) -> PlacedIds:
-    """A table with the column ``node``."""
+    """Read a table with the column ``node``."""
     return TextTable.read(source).need_ids(id_names(columns))
 
 
 def read_edges(source: Any, columns: ReadColumns | None = None) -> tuple[PlacedIds, PlacedIds, np.ndarray | None]:
-    """A table with the columns ``source`` and ``target``, and optionally ``weight``."""
+    """Read a table with the columns ``source`` and ``target``, and optionally ``weight``."""
     table = TextTable.read(source, "edges", columns)
     own = (None, None, None) if columns is None else (columns.source, columns.target, columns.weight)
     first = table.need_ids(_own_first(own[0], SOURCE_NAMES), "an end of each edge")
@@ -219,10 +237,10 @@ def read_edges(source: Any, columns: ReadColumns | None = None) -> tuple[PlacedI
 def true_classes(
     nodes: Any, classes: Any, columns: ReadColumns | None, labels: LabelStore
 ) -> tuple[list[Any], np.ndarray]:
-    """Ids of the nodes that have a class, and (n,) their classes as the model predicts them.
+    """Return ids of the nodes that have a class, and (n,) their classes as the model predicts them.
 
-    nodes: ids, or a DataFrame, which may hold the classes too. columns: of the tables of the fit, which say what means
-    unknown. A warning if no class is one of the model's.
+    ``nodes`` are ids, or a DataFrame that may hold the classes, too. ``columns`` are the columns of the tables of the
+    fit, which say what means unknown. A warning is given if no class is a class of the model.
     """
     from graphfcl.graph.labels import means_unknown  # imports scipy, which reading ids does not need
 

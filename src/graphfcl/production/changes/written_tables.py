@@ -27,9 +27,9 @@ def refuse_unwritable(path: str | Path | None, what: str) -> None:
 
 
 def write_table(path: str | Path, columns: Mapping[str, Any], what: str) -> None:
-    """Write a Parquet table, or CSV if the name ends so. what: its contents, for messages.
+    """Write a Parquet table, or CSV if the path ends in ``.csv``. ``what`` names its contents in messages.
 
-    A column ``set``, of sets of classes, becomes a column of lists; CSV has them as JSON.
+    A column ``set``, of sets of classes, becomes a column of lists, in CSV a column of JSON texts.
     """
     from graphfcl.runtime.files import write_bytes, write_durably
 
@@ -44,7 +44,7 @@ def write_table(path: str | Path, columns: Mapping[str, Any], what: str) -> None
 
 
 def csv_bytes(columns: Mapping[str, Any]) -> bytes:
-    """A table as CSV, with a header."""
+    """Return a table as CSV with a header."""
     if all(is_plain(values) for values in columns.values()):
         return plain_csv(columns)
     import pyarrow as pa
@@ -72,7 +72,7 @@ def _arrow_table(path: str | Path, columns: Mapping[str, Any]) -> Any:
 def write_blocks(path: str | Path, blocks: Iterator[Mapping[str, Any]], what: str, counted: str) -> tuple[int, int]:
     """Write a table like :func:`write_table`, with one block of rows in memory at a time.
 
-    Returns how many rows there are, and in how many of them the column ``counted`` is true.
+    Returns the number of rows, and the number of rows in which the column ``counted`` is true.
     """
     from graphfcl.runtime.files import write_durably
 
@@ -101,14 +101,14 @@ def write_blocks(path: str | Path, blocks: Iterator[Mapping[str, Any]], what: st
 
 
 def is_plain(column: object) -> bool:
-    """Whether a column has only texts or integers, which :func:`plain_csv` writes as Arrow does."""
+    """Return whether a column has only texts or integers, which :func:`plain_csv` writes as Arrow does."""
     if not isinstance(column, np.ndarray) or column.dtype.kind not in "iO":
         return False
     return column.dtype.kind == "i" or all(isinstance(value, str) for value in column.tolist())
 
 
 def plain_csv(columns: Mapping[str, np.ndarray]) -> bytes:
-    """A CSV file, written without importing Arrow. Texts are quoted; surrogates are escaped."""
+    """Return a CSV file, written without importing Arrow. Texts are quoted; surrogates are escaped."""
 
     def cells(values: list[Any]) -> list[str]:
         return ['"' + each.replace('"', '""') + '"' if isinstance(each, str) else str(each) for each in values]

@@ -1,9 +1,9 @@
 """The graph of a model, in memory or in a graph folder on disk, behind one protocol.
 
 =========================  ==========================================================================
-:class:`ModelGraph`        what the rest of ``production`` knows of it (``contract.py``)
+:class:`ModelGraph`        the protocol (``contract.py``)
 :class:`GrowingGraph`      in memory; ``growing_codec.py`` stores it in versions
-:class:`FolderModelGraph`  on disk; ``folder_codec.py`` stores what differs from its graph folder
+:class:`FolderModelGraph`  on disk; ``folder_codec.py`` stores its differences from its graph folder
 =========================  ==========================================================================
 """
 
@@ -23,7 +23,7 @@ __all__ = ["ModelGraph", "NodeIndex", "StoredGraph", "encode_graph", "kind_of", 
 
 
 def kind_of(graph: "AnyGraph") -> "type[ModelGraph]":
-    """The class of the model's graph that a graph to fit on becomes."""
+    """Return the class of a model's graph that is fitted to ``graph``."""
     from graphfcl.graph.folder import GraphFolder
 
     if isinstance(graph, GraphFolder):
@@ -36,7 +36,7 @@ def kind_of(graph: "AnyGraph") -> "type[ModelGraph]":
 
 
 def encode_graph(graph: ModelGraph) -> "dict[str, PartSource]":
-    """The parts ``nodes``, ``edges`` and ``features`` of a version."""
+    """Return the parts ``nodes``, ``edges`` and ``features`` of a version."""
     from graphfcl.production.graph import folder_codec, growing_codec
     from graphfcl.production.graph.growing_graph import GrowingGraph
 
@@ -51,10 +51,13 @@ def stored_graph(
     use: "FolderUse",
     remember: "Callable[[Mapping[str, PartSource]], None]" = lambda _: None,
 ) -> StoredGraph:
-    """The graph of a version, of which only the values of its nodes are read.
+    """Open the graph of a version; only the values of its nodes are read.
 
-    part: reads a part by name. folder: of the model. use: where its graph folder is and what may be used to compute on
-    it, if it has one. remember: receives how a graph in memory that was read is stored.
+    Args:
+        part: Reads a part by name.
+        folder: Folder of the model.
+        use: Changes to where the graph folder is and to the resources that may be used.
+        remember: Receives how a graph in memory is stored, after it was read.
     """
     if "graph" in part("nodes").values:
         from graphfcl.production.graph.folder_codec import StoredFolderGraph

@@ -1,4 +1,4 @@
-"""What the rest of ``production`` knows of the graph of a model, and the index of nodes in memory."""
+"""Protocol of the graph of a model, and the index of nodes in memory."""
 
 # ruff: noqa: ARG002, ARG003  # one kind of graph needs arguments that the other does not
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from graphfcl.runtime.files import SharedLock
 
 Result = TypeVar("Result")
-AT_A_TIME = 1 << 14  # nodes that are answered about at a time, where all are
+AT_A_TIME = 1 << 14  # nodes of a block, if predictions are computed for all nodes
 UNKNOWN_NODE = "node {} is not in the graph: check the ids."
 UNKNOWN_END = (
     "an edge leads to node {}, which is not in the graph: add the node first, or drop the edge (grow does so with "
@@ -39,7 +39,8 @@ class NodeIndex(Protocol):
 
     A node keeps its number for ever, and no number is used twice. Its row is its place in arrays of all nodes.
 
-    ids: (n,) the user's ids of all nodes, in the order of the user.
+    Attributes:
+        ids: (n,) the user's ids of all nodes, in the order of the user.
     """
 
     ids: np.ndarray
@@ -49,31 +50,33 @@ class NodeIndex(Protocol):
 
     @property
     def folder_nodes(self) -> int:
-        """Numbers below it are of nodes of a graph folder, which no model ever changes."""
+        """Number of nodes of the graph folder; they have the numbers below this one. 0 in memory."""
         return 0
 
     def rows_of_ids(self, ids: Any) -> np.ndarray:
-        """(m,) rows of ids, each taken by itself; -1 where there is no such node."""
+        """Return (m,) rows of ids; -1 where there is no such node."""
 
     def rows_of(self, numbers: np.ndarray) -> np.ndarray:
-        """(m,) rows of numbers that are there."""
+        """Return (m,) rows of numbers, all of which exist."""
 
     def numbers_at(self, rows: Any) -> np.ndarray:
-        """(m,) numbers of rows."""
+        """Return (m,) numbers of rows."""
 
     def ids_at(self, rows: Any) -> np.ndarray:
-        """(m,) ids of rows."""
+        """Return (m,) ids of rows."""
 
     def contains(self, numbers: np.ndarray) -> np.ndarray:
-        """(m,) bool, whether there is a node of each number."""
+        """Return (m,) whether there is a node with each number."""
 
     def row_parts(self, row_bytes: int) -> Iterator[np.ndarray]:
-        """The rows of all nodes in the order of the user, in parts whose answers of ``row_bytes`` fit into memory."""
+        """Yield the rows of all nodes in the order of the user, in parts that fit into memory with ``row_bytes`` per
+        row.
+        """
 
     def known_rows(self, ids: Any, sentence: str = UNKNOWN_NODE) -> np.ndarray:
-        """(m,) rows of ids; one that is not there is an error, which says ``sentence``.
+        """Return (m,) rows of ids, or raise an error with the text ``sentence`` if one does not exist.
 
-        Ids of a table have a ``place``, which the message begins with.
+        If the ids come from a table, they have a method ``place``, and the message begins with the place of the id.
         """
         rows = self.rows_of_ids(ids)
         missing = np.flatnonzero(rows < 0).tolist()
@@ -84,29 +87,31 @@ class NodeIndex(Protocol):
         return rows
 
     def rows_of_ends(self, source: Any, target: Any) -> np.ndarray:
-        """(2, e) rows of the ends of edges; one that is not there is an error."""
+        """Return (2, e) rows of the ends of edges, or raise an error if one does not exist."""
         return np.stack([self.known_rows(ids, UNKNOWN_END) for ids in (source, target)])
 
     def numbers_of(self, ids: Any) -> np.ndarray:
-        """(m,) numbers of ids; one that is not there is an error."""
+        """Return (m,) numbers of ids, or raise an error if one does not exist."""
         return self.numbers_at(self.known_rows(ids))
 
     def ids_of(self, numbers: np.ndarray) -> np.ndarray:
-        """(m,) ids of numbers; one that is not there is an error."""
-        strange = numbers[~self.contains(numbers)]
-        if strange.size:
-            raise InputError(f"node number {strange[0]} is not in the graph: ask only for nodes that exist.")
+        """Return (m,) ids of numbers, or raise an error if one does not exist."""
+        missing = numbers[~self.contains(numbers)]
+        if missing.size:
+            raise InputError(f"node number {missing[0]} is not in the graph: ask only for nodes that exist.")
         return self.ids_at(self.rows_of(numbers))
 
 
 class ModelGraph(NodeIndex, Protocol):
-    """An immutable graph: every change makes a new one. Defaults are those of a graph in memory.
+    """An immutable graph of a model: every change makes a new one. Default methods are for a graph in memory.
 
-    passes: whether scores of all nodes take passes over files. Then a change of the model computes none: they are
-    computed by the next query, and stored in a work folder.
-    restate_due: whether the learner's class memory is of the graph before a change. A copy of the learner
-    is restated before scores are computed.
-    next_number: the first number that no node ever had.
+    Attributes:
+        passes: Whether scores of all nodes take passes over files. Then a change computes none; the next query computes
+            them and stores them in a work folder.
+        restate_due: Whether the learner's class memory belongs to the graph before a change. Then a copy of the learner
+            is restated before scores are computed.
+        next_number: The first number that no node ever had.
+        text_weights: Weights of words, if features are word counts.
     """
 
     passes: ClassVar[bool] = False
@@ -121,138 +126,139 @@ class ModelGraph(NodeIndex, Protocol):
 
     @classmethod
     def fitting(cls, graph: "AnyGraph", keep: Callable[[], bool]) -> AbstractContextManager[None]:
-        """Around a fit to ``graph``: no other process computes there, and a refused fit leaves nothing behind.
+        """Surround a fit to ``graph``: no other process computes there, and a refused fit leaves nothing behind.
 
-        keep: whether the fit left something to go on with.
+        ``keep`` returns whether the fit left checkpoints to resume from.
         """
         return nullcontext()
 
     @classmethod
     def of(cls, graph: "AnyGraph") -> Self:
-        """All nodes and edges of a graph to fit on, with TF-IDF weights of its words."""
+        """Make a model's graph of all nodes and edges of a graph to fit on, with TF-IDF weights of its words."""
 
-    # What it has
+    # Content
 
     @property
     def edge_count(self) -> int: ...
 
     @property
     def visible(self) -> "VisibleNodes":
-        """What a learner sees: all of it. Always the same object, by which caches identify it."""
+        """What a learner sees: everything. Always the same object, by which caches identify it."""
         if "_visible" not in self.__dict__:
             self.__dict__.setdefault("_visible", self.make_visible())
         return self.__dict__["_visible"]
 
     def make_visible(self) -> "VisibleNodes":
-        """What :attr:`visible` is when it is first used."""
+        """Make the object for :attr:`visible`."""
 
     @property
     def columns(self) -> "FeatureColumns":
-        """Its feature columns."""
+        """Feature columns of the graph."""
 
     @property
     def is_whole_numbers(self) -> bool:
-        """Whether its ids are whole numbers."""
+        """Whether ids are whole numbers."""
 
     def all_words(self) -> dict[str, int]:
-        """How many words its nodes have; see :meth:`FeatureColumns.words_of`."""
+        """Count the words of all nodes; see :meth:`FeatureColumns.words_of`."""
 
     # Changes
 
     def with_nodes(self, ids: np.ndarray, features: "Features") -> tuple[Self, np.ndarray]:
-        """More nodes, without edges yet, and their numbers.
+        """Add nodes without edges; returns the graph and their numbers.
 
-        ids: (m,) as :func:`clean_new_ids` makes them, none of which is there. features: (m, d) as its ``columns`` make
-        them.
+        ``ids``: (m,) new ids from :func:`clean_new_ids`. ``features``: (m, d) features from :attr:`columns`.
         """
 
     def features_at(self, rows: np.ndarray) -> "Features":
-        """(m, d) raw features of rows."""
+        """Return (m, d) raw features of rows."""
 
     def with_features(self, rows: np.ndarray, features: "Features") -> Self:
-        """Other raw features of some rows, each once."""
+        """Replace the raw features of some distinct rows."""
 
     def weights_between(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:
-        """(e,) float32 weights of the edges between pairs of rows; 0 where there is no edge."""
+        """Return (e,) float32 weights of the edges between pairs of rows; 0 where there is no edge."""
 
     def with_weights(self, first: np.ndarray, second: np.ndarray, weights: np.ndarray, before: np.ndarray) -> Self:
-        """Other weights of some pairs of rows, each once and first < second; 0 removes an edge.
-
-        before: (e,) their weights now.
+        """Set the weights of distinct pairs of rows with first < second; 0 removes an edge. ``before``: (e,) current
+        weights.
         """
 
     def without_nodes(self, ids: Any) -> tuple[Self, np.ndarray, np.ndarray]:
-        """Fewer nodes, their edges with them: the graph, their numbers, and those of their neighbours."""
-
-    def standardised(self, nodes: np.ndarray) -> Self:
-        """With dense columns standardised by some nodes; a graph of words stays as it is."""
-
-    def fitted_again(self) -> Self:
-        """With words weighted by how often they occur in the graph as it is; dense columns are not standardised."""
-
-    def shares_numbers(self, other: "ModelGraph") -> bool:
-        """Whether a node has the same number in another graph of the same model."""
-        return True
-
-    def brought(self, graph: "AnyGraph") -> tuple[Self, np.ndarray]:
-        """A graph to fit on, as the model's graph in place of this one; it must have the same ids.
-
-        Besides, the (n,) numbers that the rows of ``graph`` have in it.
+        """Remove nodes with their edges; returns the graph, the numbers of the nodes, and the numbers of their
+        neighbours.
         """
 
-    # Computing
+    def standardised(self, nodes: np.ndarray) -> Self:
+        """Standardise dense columns by some nodes; a graph of words does not change."""
+
+    def with_refitted_features(self) -> Self:
+        """Compute word weights from the current graph again, and remove the standardisation of dense columns."""
+
+    def shares_numbers(self, other: "ModelGraph") -> bool:
+        """Return whether a node has the same number in another graph of the same model."""
+        return True
+
+    def replaced_by(self, graph: "AnyGraph") -> tuple[Self, np.ndarray]:
+        """Replace this graph by one that the user provides, which must have the same ids.
+
+        Returns the new graph, and the (n,) numbers that the rows of ``graph`` have in it.
+        """
+
+    # Compute
 
     def device(self, wanted: str) -> str:
-        """The device to compute on."""
+        """Return the device to compute on."""
         return wanted
 
     def in_use(self) -> "AbstractContextManager[SharedLock | None]":
-        """Held while scores are computed on this graph: no other process deletes its files meanwhile."""
+        """Prevent other processes from deleting files of this graph while scores are computed on it."""
         return nullcontext()
 
     def at_work(self) -> AbstractContextManager[Self]:
-        """The same graph, with workers that are started once for all that is computed inside."""
+        """Give the same graph, with workers that are started once for all computations inside."""
         return nullcontext(self)
 
     def cleared(self, lock: "SharedLock | None", remember: Callable[[str, Any], Any]) -> AbstractContextManager[None]:
-        """Around a computation whose files are not needed afterwards. lock: of :meth:`in_use`.
+        """Delete the files that a computation leaves behind, when it is done. ``lock``: from :meth:`in_use`.
 
-        remember: keeps a value by name for a computation that is stopped and goes on, and returns the value kept first.
+        ``remember`` stores a value by name for a computation that may be interrupted and resumed, and returns the value
+        that was stored first.
         """
         return nullcontext()
 
     def attempt(self, learner: "Learner", compute: "Callable[[Learner], Result]") -> Result:
-        """What ``compute`` makes of a learner. It is called again, with an equal learner, if it met a damaged file."""
+        """Return what ``compute`` makes of a learner. After a damaged file it is called again."""
         return compute(learner)
 
     def carry(self, learner: "Learner", before: Self, touched: list[np.ndarray]) -> Mapping[str, Any]:
-        """Let a learner know this graph in place of the one before; what the history says of it.
+        """Move a learner from the graph before a change to this one; returns fields of the history entry.
 
-        touched: numbers of nodes that are new or whose edges changed.
+        ``touched``: numbers of nodes that are new or whose features or edges changed.
         """
         return {}
 
     def restated(self) -> Self:
-        """The same, once the learner was restated on it."""
+        """Return the graph after its learner was restated on it."""
         return self
 
     def all_scores(self, learner: "Learner", progress: "Progress") -> Any:
-        """(rows, columns) scores of all nodes: an array, or a table on disk."""
+        """Return (rows, columns) scores of all nodes, as an array or a table on disk."""
 
     def make_answers(
         self, scores: Any, readings: np.ndarray, calibration: "Calibration", accuracy: dict[str, Any] | None
     ) -> ModelAnswers:
-        """Answers of all nodes; on disk their readings are written beside the scores."""
+        """Make the answers about all nodes. On disk, their readings are written beside the scores."""
         return ModelAnswers(scores, readings, calibration, accuracy)
 
-    # Keeping
+    # Store
 
     def use(self) -> FolderUse:
-        """Where it lies, and what may be used to compute on it; nothing in memory."""
+        """Return where the graph folder is and which resources may be used; empty for a graph in memory."""
         return FolderUse()
 
     def write_place(self, model: Path) -> None:
-        """Let the model folder remember where the graph is, if it is not in the versions."""
+        """Store where the graph folder is in the model's folder; nothing to do for a graph in memory."""
         return
 
     def keep_answers(
@@ -262,42 +268,44 @@ class ModelGraph(NodeIndex, Protocol):
         keys: "CacheKeys",
         cache: "Callable[[CacheContents], None] | None",
     ) -> None:
-        """Leave the answers of a version to those who load it. cache: writes the cache of a model in memory."""
+        """Store the answers of a version for later readers. ``cache`` writes the cache of a model in memory."""
 
 
 class StoredGraph(Protocol):
-    """The graph of a version; it is read when it is needed. ``Damaged`` is raised before anything wrong is used."""
+    """The graph of a version, read when it is needed. :class:`Damaged` is raised before anything invalid is used."""
 
     passes: ClassVar[bool] = False
 
     def read(self) -> ModelGraph:
-        """The graph, checked."""
+        """Return the graph, checked."""
 
     def index(self) -> NodeIndex:
-        """How its nodes are found, without the rest of the graph where that is possible."""
+        """Return the index of the nodes, without reading the rest of the graph where that is possible."""
 
     def counts(self) -> tuple[int, int]:
-        """How many nodes and edges there are; next to nothing is read."""
+        """Return the numbers of nodes and edges; almost nothing is read."""
 
     def contains(self, numbers: np.ndarray) -> np.ndarray:
-        """(m,) bool, whether there is a node of each number."""
+        """Return (m,) whether there is a node with each number."""
 
     def origin(self) -> dict[str, Any]:
-        """What a model card says of where it lies."""
+        """Return what a model card says about the place of the graph."""
         return {}
 
     def device(self, wanted: str) -> str:
-        """The device to compute on."""
+        """Return the device to compute on."""
         return wanted
 
     def find_answers(self, keys: "CacheKeys", columns: int) -> ModelAnswers | None:
-        """Answers that were computed and kept for a version, beside the cache. columns: of scores."""
+        """Return answers that were stored for a version outside of the cache. ``columns``: number of columns of the
+        scores.
+        """
         return None
 
 
 @dataclass(frozen=True, eq=False)
 class NodeNames(NodeIndex):
-    """Nodes in memory. numbers: (n,) ascending. ids: (n,) the user's. A row is a place in both."""
+    """Nodes in memory: (n,) ``numbers``, ascending, and (n,) ``ids`` of the user. A row is a place in both."""
 
     numbers: np.ndarray
     ids: np.ndarray

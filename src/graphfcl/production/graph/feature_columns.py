@@ -16,9 +16,13 @@ from graphfcl.graph.tables.words import count_known_words, word_count
 
 @dataclass(frozen=True, eq=False)
 class FeatureColumns:
-    """The feature columns of a graph. dense: whether they are all stored.
+    """The feature columns of a graph.
 
-    text_weights: set if they are word counts; numbers may stand behind the words.
+    Attributes:
+        width: Number of columns.
+        dense: Whether all values are stored.
+        names: Names of the columns, if they have names.
+        text_weights: Weights of words, if columns are word counts. Numeric columns may follow the words.
     """
 
     width: int
@@ -27,32 +31,33 @@ class FeatureColumns:
     text_weights: TextWeights | None
 
     def name(self, column: int) -> str:
-        """The name of a feature that a learner sees."""
+        """Return the name of a feature that a learner sees."""
         return self.raw_name(column if self.text_weights is None else int(self.text_weights.raw_columns[column]))
 
     def raw_name(self, column: int) -> str:
-        """The name of a column of the graph."""
+        """Return the name of a column of the graph."""
         return f"feature_{column}" if self.names is None else str(self.names[column])
 
     @property
     def word_count(self) -> int:
-        """How many of the columns are words."""
+        """Number of columns that are words."""
         if self.text_weights is None:
             return 0
         beside = self.text_weights.beside
         return self.width if beside is None else beside.first
 
     def places(self, first: int = 0) -> dict[str, int]:
-        """The column of each name, from some column on."""
+        """Return the column of each name, from column ``first`` on."""
         if self.names is None:
             return {f"feature_{column}": column for column in range(first, self.width)}
         return {str(name): column for column, name in enumerate(self.names[first:].tolist(), start=first)}
 
     def features_of(self, values: Any = None, *, texts: Sequence[str] | None = None) -> Features:
-        """(m, d) features of new nodes.
+        """Return (m, d) features of new nodes.
 
-        values: a matrix with these columns, or ``{"name": value}`` for each node (features not named are 0).
-        texts: the text of each node. A graph that has numbers beside words needs both: values are then the numbers.
+        ``values`` is a matrix with these columns, or ``{"name": value}`` for each node, in which missing names mean 0.
+        ``texts`` are the texts of the nodes. A graph that has numbers beside words needs both; ``values`` are then the
+        numbers.
         """
         if texts is not None:
             if self.text_weights is None or self.names is None:
@@ -70,7 +75,7 @@ class FeatureColumns:
         return sparse.csr_array(clean)
 
     def _with_numbers(self, counts: sparse.csr_array, values: Any) -> sparse.csr_array:
-        """(m, d) word counts and the numbers beside them."""
+        """Return (m, d) word counts and the numbers that follow them."""
         first, needed = self.word_count, self.width - self.word_count
         if values is None:
             names = ", ".join(list(self.places(first))[:5])
@@ -87,16 +92,16 @@ class FeatureColumns:
 
     def _named(self, values: Sequence[Mapping[str, float]]) -> sparse.csr_array:
         places = self.places()
-        strange = [name for each in values for name in each if name not in places]
-        if strange:
-            raise InputError(f"the graph has no feature {quoted(strange[0])}: leave it out.")
+        unknown = [name for each in values for name in each if name not in places]
+        if unknown:
+            raise InputError(f"the graph has no feature {quoted(unknown[0])}: leave it out.")
         rows = np.repeat(np.arange(len(values)), [len(each) for each in values])
         columns = np.array([places[name] for each in values for name in each], dtype=np.int64)
         numbers = np.array([number for each in values for number in each.values()], dtype=np.float32)
         return sparse.csr_array(sparse.coo_array((numbers, (rows, columns)), shape=(len(values), len(places))))
 
     def refuse_other_shape(self, features: Features, count: int) -> None:
-        """Refuse features that are not those of so many nodes."""
+        """Refuse features that do not have ``count`` rows and the columns of the graph."""
         if features.shape != (count, self.width):
             raise InputError(
                 f"the new nodes have features of shape {features.shape}, but {count} nodes with {self.width} features "
@@ -104,9 +109,10 @@ class FeatureColumns:
             )
 
     def words_of(self, features: Features, texts: Sequence[str] | None = None) -> dict[str, int]:
-        """How many words some nodes have, and how many of them no learner sees: they are outside the vocabulary.
+        """Count the words of some nodes, and the words that no learner sees because they are outside the vocabulary.
 
-        features: (m, d) of the nodes. texts: what they were made from, if it is at hand. Empty without a vocabulary.
+        ``features``: (m, d) features of the nodes. ``texts``: the texts that they were made from, if available. Empty
+        without a vocabulary.
         """
         if self.text_weights is None:
             return {}
@@ -117,10 +123,10 @@ class FeatureColumns:
 
 
 def clean_new_ids(ids: Any, graph: Any) -> np.ndarray:
-    """(m,) valid ids of nodes that a user adds, each once, in the form of the graph's."""
+    """Return (m,) valid, distinct ids of nodes that a user adds, in the form of the graph's ids."""
     values, numbers = listed(ids), graph.is_whole_numbers
     fresh, _ = make_ids(values, lambda row: f"new node {row + 1}", read_numbers=numbers)
     if numbers and fresh.dtype == object:
         wrong = next(node for node in fresh.tolist() if whole_number(node) is None)
-        raise InputError(f"node id {quoted(wrong)} is no whole number, but all ids of this graph are.")
+        raise InputError(f"node id {quoted(wrong)} is not a whole number, but all ids of this graph are.")
     return fresh if numbers else text_array([str(node) for node in fresh.tolist()])

@@ -1,4 +1,4 @@
-"""The graph of a model on disk as parts: the digest of its graph folder, and what differs from it."""
+"""Encode the graph of a model on disk as parts: the digest of its graph folder, and the differences from it."""
 
 from collections.abc import Callable
 from functools import cached_property
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from graphfcl.production.graph.folder_model_graph import FolderModelGraph
     from graphfcl.runtime.resources import Resources
 
-CHUNK = 1 << 17  # bytes: an edge more changes the last chunk
+CHUNK = 1 << 17  # bytes; small, because a new edge changes the last chunk
 EDGES = ("first", "second", "weights", "before")
 
 
 def encode_graph(graph: "FolderModelGraph") -> dict[str, PartSource]:
-    """The parts ``nodes``, ``edges`` and ``features``."""
+    """Return the parts ``nodes``, ``edges`` and ``features``."""
     return {
         "nodes": PartSource(lambda: _encode_nodes(graph)),
         "edges": PartSource(lambda: Part({}, {name: getattr(graph.growth, name) for name in EDGES}, chunk=CHUNK)),
@@ -57,7 +57,7 @@ def _encode_features(graph: "FolderModelGraph") -> Part:
 
 
 class StoredFolderGraph(StoredGraph):
-    """part: reads a part. folder: of the model."""
+    """Graph on disk of a version. ``part`` reads a part, and ``folder`` is the folder of the model."""
 
     passes: ClassVar[bool] = True
 
@@ -67,7 +67,7 @@ class StoredFolderGraph(StoredGraph):
 
     @property
     def digest(self) -> str:
-        """That of the graph folder."""
+        """Digest of the graph folder."""
         digest = self._nodes.value("graph")
         need(isinstance(digest, str), "it does not name its graph folder")
         return str(digest)
@@ -85,7 +85,7 @@ class StoredFolderGraph(StoredGraph):
 
         folder, resources = self._place
         due = self._nodes.value("restate_due")
-        need(isinstance(due, bool), "it does not say whether its sums are those of its graph")
+        need(isinstance(due, bool), "it does not say whether its learner has to be restated")
         need(self._nodes.value("folder_nodes") == folder.node_count, "its graph folder has another number of nodes")
         features = self._part("features")
         width = whole_number(features.value("width"), "the number of features", 0)
@@ -93,7 +93,7 @@ class StoredFolderGraph(StoredGraph):
         growth = self._growth(features, folder.node_count, width)
         text, standardisation = decode_views(features, width, dense=isinstance(growth.features, np.ndarray))
         graph = FolderModelGraph(folder, growth, resources, text, standardisation, due)
-        need(self.counts() == (graph.node_count, graph.edge_count), "its nodes and edges are miscounted")
+        need(self.counts() == (graph.node_count, graph.edge_count), "its numbers of nodes and edges are wrong")
         return graph
 
     def index(self) -> "FolderModelGraph":
@@ -126,18 +126,21 @@ class StoredFolderGraph(StoredGraph):
 
     def _rows(self, name: str) -> np.ndarray:
         rows = self._nodes.array(name)
-        need(rows.dtype == np.int64 and rows.ndim == 1 and bool((np.diff(rows) > 0).all()), f"its {name} are no rows")
+        need(
+            rows.dtype == np.int64 and rows.ndim == 1 and bool((np.diff(rows) > 0).all()),
+            f"its {name} are not ascending row numbers",
+        )
         return rows
 
     def _growth(self, features: Part, count: int, width: int) -> "Growth":
-        """What differs from the graph folder. count, width: of nodes and features of the folder."""
+        """Decode the differences from the graph folder, which has ``count`` nodes and ``width`` features."""
         from graphfcl.graph.folder.grown import Growth
 
         ids, places, gone = read_ids(self._nodes), self._rows("places"), self._rows("gone")
-        need(np.unique(ids).size == ids.size == places.size, "an id stands twice")
+        need(np.unique(ids).size == ids.size == places.size, "an id occurs twice")
         need(places.size == 0 or (places[0] >= 0 and places[-1] < self._row_count), "an added node has no row")
         need(not np.isin(places, gone).any(), "a removed node has features")
-        need(gone.size == 0 or (gone[0] >= 0 and gone[-1] < count), "a removed node was never there")
+        need(gone.size == 0 or (gone[0] >= 0 and gone[-1] < count), "a removed node is not in its graph folder")
         need(self._row_count >= count, "it has fewer rows than its graph folder")
         change = self._nodes.value("edge_change")
         need(type(change) is int, "it does not say how many edges were added")
@@ -155,12 +158,15 @@ class StoredFolderGraph(StoredGraph):
 def _decode_edges(part: Part, count: int) -> dict[str, np.ndarray]:
     first, second, weights, before = (part.array(name) for name in EDGES)
     if not first.shape == second.shape == weights.shape == before.shape or first.ndim != 1:
-        raise Damaged("its changed edges differ in number")
-    need(first.dtype == second.dtype == np.int64, "its changed edges name no nodes")
-    need(weights.dtype == before.dtype == np.float32, "its changed edges weigh nothing")
-    need(bool(((first >= 0) & (first < second) & (second < count)).all()), "a changed edge leads out of the graph")
+        raise Damaged("the arrays of its changed edges differ in length")
+    need(first.dtype == second.dtype == np.int64, "its changed edges have node numbers of a wrong type")
+    need(weights.dtype == before.dtype == np.float32, "its changed edges have weights of a wrong type")
+    need(
+        bool(((first >= 0) & (first < second) & (second < count)).all()),
+        "a changed edge names a node that is not in the graph",
+    )
     plain = np.isfinite(weights) & np.isfinite(before) & (weights >= 0) & (before >= 0) & (weights != before)
-    need(bool(plain.all()), "a changed edge has no weight that can be")
+    need(bool(plain.all()), "a changed edge has an invalid weight")
     ascending = (np.diff(first) > 0) | ((np.diff(first) == 0) & (np.diff(second) > 0))
     need(bool(ascending.all()), "its changed edges are not in order")
     return {"first": first, "second": second, "weights": weights, "before": before}

@@ -1,4 +1,4 @@
-"""The graph of a model that stays on disk: a graph folder, and what was added to it and removed from it."""
+"""The graph of a model that stays on disk: a graph folder, and the differences of the model's graph from it."""
 
 # ruff: noqa: ARG002  # one kind of graph needs arguments that the other does not
 
@@ -29,13 +29,13 @@ from graphfcl.production.graph.contract import ModelGraph
 from graphfcl.production.graph.feature_columns import FeatureColumns
 from graphfcl.production.graph.growing_graph import NO_SUCH_NODE, refuse_other_nodes
 from graphfcl.production.graph.place import FolderUse, write_place
-from graphfcl.production.graph.work_files import LeavingNothing, keep_answers, write_answers
+from graphfcl.production.graph.work_files import CleanUpOnRefusal, keep_answers, write_answers
 from graphfcl.runtime.devices import device_on_disk
 from graphfcl.runtime.files import SharedLock, shared_lock
 from graphfcl.runtime.resources import Resources
 
 SHORT = 16  # digits of a digest in the name of a folder
-SHARE = 4  # answers that are gathered take this part of the memory
+SHARE = 4  # answers of one part of the rows take at most 1/4 of the memory
 
 Result = TypeVar("Result")
 
@@ -44,9 +44,13 @@ Result = TypeVar("Result")
 class FolderModelGraph(ModelGraph):
     """A :class:`ModelGraph` on disk. A node's number is its row.
 
-    base: the graph folder, of which nothing is copied. growth: what differs from it. text_weights, standardisation:
-    what turns raw features into those that a learner sees. resources: what may be used to compute; each state of the
-    graph has its own folder in ``resources.work``.
+    Attributes:
+        base: Graph folder, of which nothing is copied.
+        growth: Differences of the model's graph from the graph folder.
+        resources: Resources for computing. Each state of the graph has its own folder in ``resources.work``.
+        text_weights: Turns word counts into features.
+        standardisation: Turns dense columns into features.
+        restate_due: See :class:`ModelGraph`.
     """
 
     base: GraphFolder
@@ -68,13 +72,13 @@ class FolderModelGraph(ModelGraph):
     @contextmanager
     def fitting(cls, graph: AnyGraph, keep: Callable[[], bool]) -> Iterator[None]:
         assert isinstance(graph, GraphFolder)
-        with alone_in(graph.resources.work), LeavingNothing(graph.resources.work, keep=keep):
+        with alone_in(graph.resources.work), CleanUpOnRefusal(graph.resources.work, keep=keep):
             yield
 
     @classmethod
     def of(cls, graph: AnyGraph) -> Self:
         assert isinstance(graph, GraphFolder)
-        return cls(graph, Growth.none(graph), graph.resources).fitted_again()
+        return cls(graph, Growth.none(graph), graph.resources).with_refitted_features()
 
     def standardised(self, nodes: np.ndarray) -> Self:
         if self.base.sparse_features:
@@ -83,7 +87,7 @@ class FolderModelGraph(ModelGraph):
         chosen[nodes] = True
         return replace(self, standardisation=Standardisation.fit_blocks(lambda: self.folder.feature_blocks(chosen)))
 
-    def fitted_again(self) -> Self:
+    def with_refitted_features(self) -> Self:
         text, shown = self.base.text, self._shown
         chosen = np.ones(self.folder.node_count, dtype=bool) if shown is None else shown
         weights = None
@@ -96,18 +100,18 @@ class FolderModelGraph(ModelGraph):
         """Numbers are rows of the graph folder."""
         return isinstance(other, FolderModelGraph) and other.base is self.base
 
-    def brought(self, graph: AnyGraph) -> tuple[Self, np.ndarray]:
+    def replaced_by(self, graph: AnyGraph) -> tuple[Self, np.ndarray]:
         assert isinstance(graph, GraphFolder)
         for rows in self.row_parts(row_bytes=64):
             ids = self.ids_at(rows)
             refuse_other_nodes(ids, graph.nodes_of(ids), graph, self.node_count)
         return self.of(graph.with_resources(self.resources)), np.arange(graph.node_count)
 
-    # What it has
+    # Content
 
     @cached_property
     def folder(self) -> GraphFolder:
-        """The graph folder, or with it what differs from it."""
+        """The graph folder, together with the differences from it if there are any."""
         if self.growth.is_empty:
             return self.base
         name = f"grown-{grown_sha256(self.base, self.growth)[:SHORT]}"
@@ -115,7 +119,7 @@ class FolderModelGraph(ModelGraph):
 
     @cached_property
     def _shown(self) -> np.ndarray | None:
-        """(rows,) bool, the rows that have a node; None if all have one."""
+        """(rows,) whether a row has a node; None if all rows have one."""
         return self.growth.shown(self.base.node_count)
 
     @property
@@ -178,9 +182,10 @@ class FolderModelGraph(ModelGraph):
         return inside
 
     def row_parts(self, row_bytes: int) -> Iterator[np.ndarray]:
-        """Rows were shuffled, so as many as fit into a quarter of the memory are gathered in one pass over tables.
+        """Yield rows in the order of the source, then added ones.
 
-        Nodes come in the order of the source, and then those that were added.
+        Rows of the graph folder are shuffled, so each pass over its tables gathers as many as fit into a quarter of the
+        memory.
         """
         count, size = self.base.node_count, BLOCK * max(1, self.resources.memory // SHARE // (BLOCK * row_bytes))
         for start in range(0, self.growth.row_count, size):
@@ -216,28 +221,28 @@ class FolderModelGraph(ModelGraph):
 
     def without_nodes(self, ids: Any) -> tuple[Self, np.ndarray, np.ndarray]:
         rows = np.unique(self.known_rows(ids, NO_SUCH_NODE))
-        near = self.folder.rows.neighbours_at(rows)
-        others = near.indices[~np.isin(near.indices, rows)]
-        edges = others.size + (near.nnz - others.size) // 2
+        links = self.folder.rows.neighbours_at(rows)
+        others = links.indices[~np.isin(links.indices, rows)]
+        edges = others.size + (links.nnz - others.size) // 2
         growth = self.growth.without_nodes(rows, self.base.node_count, edges)
         return self._changed(growth), rows, np.unique(others).astype(np.int64)
 
     def _changed(self, growth: Growth) -> Self:
         return replace(self, growth=growth, restate_due=True)
 
-    # Computing
+    # Compute
 
     def device(self, wanted: str) -> str:
         return device_on_disk(wanted)
 
     @property
     def work(self) -> Path:
-        """The folder of this state of the graph, in which everything may be deleted."""
+        """Folder of this state of the graph. Everything in it may be deleted."""
         return self.resources.work.absolute() / f"graph-{self.folder.sha256[:SHORT]}"
 
     @contextmanager
     def in_use(self) -> Iterator[SharedLock]:
-        """One process computes at a time. What killed processes were writing goes first."""
+        """Let one process compute at a time, and first delete files that killed processes left unfinished."""
         with alone_in(self.resources.work), shared_lock(self.work / IN_USE) as lock:
             with lock.alone() as free:
                 for left in self.work.rglob(".*.tmp") if free else ():
@@ -254,7 +259,9 @@ class FolderModelGraph(ModelGraph):
 
     @contextmanager
     def cleared(self, lock: SharedLock | None, remember: Callable[[str, Any], Any]) -> Iterator[None]:
-        """What was there before is remembered: a computation that goes on after a kill clears what it left before."""
+        """Delete new files. The files from before are remembered, so a resumed computation also deletes what it left
+        earlier.
+        """
         before = set(remember("before the calibration run", sorted(path.name for path in self.work.iterdir())))
         yield
         with ExitStack() as stack:
@@ -281,7 +288,7 @@ class FolderModelGraph(ModelGraph):
     ) -> ModelAnswers:
         return write_answers(self.work, scores, readings, calibration, accuracy)
 
-    # Keeping
+    # Store
 
     def use(self) -> FolderUse:
         resources = self.resources
@@ -298,7 +305,7 @@ class FolderModelGraph(ModelGraph):
 
 
 def _weights_in(folder: GraphFolder, first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """(e,) what some pairs weigh in a folder; 0 where it has no such edge."""
+    """Return (e,) weights of some pairs in a folder; 0 where it has no such edge."""
     weights = np.zeros(first.size, dtype=np.float32)
     inside = np.flatnonzero((first < folder.node_count) & (second < folder.node_count))
     if inside.size:

@@ -1,7 +1,8 @@
-"""The parts ``nodes``, ``edges`` and ``features`` of a growing graph, and back.
+"""Encode and decode the parts ``nodes``, ``edges`` and ``features`` of a growing graph.
 
-Chunks end at multiples of node numbers, and an edge stands with the later of its two nodes, by number. Numbers never
-change: a node that comes changes the last chunks, one that leaves changes its own and those of its later neighbours.
+Chunks end at multiples of node numbers, and an edge is stored with the later of its two nodes, by number. Numbers never
+change. So an added node changes only the last chunks, and a removed one only its own chunk and those of its later
+neighbours.
 """
 
 from collections.abc import Callable, Mapping
@@ -21,14 +22,14 @@ if TYPE_CHECKING:  # ids and labels are read without scipy
     from graphfcl.graph import Features, Standardisation, TextWeights
     from graphfcl.production.graph.growing_graph import GrowingGraph
 
-WIDE, MIDDLE, NARROW = 1 << 16, 1 << 14, 1 << 12  # numbers of nodes in one chunk: of a few bytes a node, or of many
+WIDE, MIDDLE, NARROW = 1 << 16, 1 << 14, 1 << 12  # nodes in one chunk, for few, more and many bytes per node
 TAIL = 16
 WIDEST = 1 << 24  # columns of features
 VIEW_ARRAYS = ("text.columns", "text.weights", "means", "deviations", "beside.means", "beside.deviations")
 
 
 def encode_graph(graph: "GrowingGraph") -> dict[str, PartSource]:
-    """Its three parts."""
+    """Return the three parts."""
     seen = (graph.features, graph.numbers, graph.feature_names, graph.text_weights, graph.standardisation)
     return {
         "nodes": PartSource(lambda: encode_nodes(graph), (graph.numbers, graph.ids)),
@@ -38,7 +39,9 @@ def encode_graph(graph: "GrowingGraph") -> dict[str, PartSource]:
 
 
 class StoredGrowingGraph(StoredGraph):
-    """part: reads a part. remember: receives how a graph that was read is stored."""
+    """Graph in memory of a version. ``part`` reads a part; ``remember`` receives how the graph is stored, after it was
+    read.
+    """
 
     def __init__(
         self, part: "Callable[[str], Part]", remember: "Callable[[Mapping[str, PartSource]], None]" = lambda _: None
@@ -78,21 +81,21 @@ class StoredGrowingGraph(StoredGraph):
 
 
 def encode_nodes(graph: "GrowingGraph") -> Part:
-    """Numbers and ids."""
+    """Encode numbers and ids."""
     ids = id_arrays(graph.ids)
     cuts = {"numbers": _cuts(graph, WIDE), **id_cuts(ids, _cuts(graph, MIDDLE))}
     return Part({"next_number": graph.next_number}, {"numbers": graph.numbers, **ids}, cuts)
 
 
 def _decode_nodes(part: Part) -> tuple[np.ndarray, int, np.ndarray]:
-    """Numbers, the next number, and ids; numbers ascend below the next one, and no id stands twice."""
+    """Return numbers, the next number, and ids. Numbers ascend below the next one, and ids are distinct."""
     numbers, ids = part.array("numbers"), read_ids(part)
     next_number = whole_number(part.value("next_number"), "the next number of a node")
-    need(numbers.dtype == np.int64 and numbers.ndim == 1, "the numbers of its nodes are none")
-    need(numbers.size == 0 or (numbers[0] >= 0 and numbers[-1] < next_number), "a number of a node was never given")
-    need(bool((np.diff(numbers) > 0).all()), "the numbers of its nodes do not ascend")
+    need(numbers.dtype == np.int64 and numbers.ndim == 1, "the numbers of its nodes are invalid")
+    need(numbers.size == 0 or (numbers[0] >= 0 and numbers[-1] < next_number), "a node number was never assigned")
+    need(bool((np.diff(numbers) > 0).all()), "the numbers of its nodes are not ascending")
     need(ids.shape == numbers.shape, "its nodes and their ids differ in number")
-    need(np.unique(ids).size == ids.size, "an id stands twice")
+    need(np.unique(ids).size == ids.size, "an id occurs twice")
     return numbers, next_number, ids
 
 
@@ -100,7 +103,7 @@ def _decode_nodes(part: Part) -> tuple[np.ndarray, int, np.ndarray]:
 
 
 def encode_edges(graph: "GrowingGraph") -> Part:
-    """Each edge once, in the row of its later node, by the number of the other."""
+    """Encode each edge once, in the row of its later node, by the number of the other node."""
     from scipy import sparse
 
     lower = sparse.csr_array(sparse.tril(graph.adjacency, k=-1, format="csr"))
@@ -114,31 +117,31 @@ def encode_edges(graph: "GrowingGraph") -> Part:
 
 
 def _decode_edges(part: Part, numbers: np.ndarray) -> "sparse.csr_array":
-    """(n, n) adjacency."""
+    """Return the (n, n) adjacency matrix."""
     counts, others = part.array("counts"), part.array("others")
     need(others.dtype.kind == "i" and others.ndim == 1, "its edges name no nodes")
-    need(others.size == 0 or numbers.size > 0, "its edges name nodes that are not there")
+    need(others.size == 0 or numbers.size > 0, "its edges name nodes that are not in the graph")
     places = np.searchsorted(numbers, others).clip(max=max(0, numbers.size - 1))
-    need(np.array_equal(numbers[places], others), "its edges name nodes that are not there")
+    need(np.array_equal(numbers[places], others), "its edges name nodes that are not in the graph")
     weights = part.array("weights") if "weights" in part.arrays else np.ones(others.size, np.float32)
     return adjacency_of(csr_of(counts, places, weights, (numbers.size, numbers.size), "edges"))
 
 
 def adjacency_of(half: "sparse.csr_array") -> "sparse.csr_array":
-    """(n, n) symmetric, of a matrix that has each edge once."""
+    """Return the (n, n) symmetric matrix of a matrix that has each edge once."""
     from scipy import sparse
 
     rows = np.repeat(np.arange(half.shape[0]), np.diff(half.indptr))
     lower, upper = half.indices < rows, half.indices > rows
-    need(bool(lower.all() or upper.all()), "an edge stands twice, or leads to its own node")
-    need(bool((half.data > 0).all()), "an edge has no weight above 0")
+    need(bool(lower.all() or upper.all()), "an edge occurs twice or is a self-loop")
+    need(bool((half.data > 0).all()), "an edge has a weight that is not above 0")
     adjacency = sparse.csr_array(half + half.T)
     adjacency.sort_indices()
     return adjacency
 
 
 def csr_of(counts: Any, columns: Any, values: Any, shape: tuple[int, int], what: str) -> "sparse.csr_array":
-    """A CSR matrix, after everything is checked that the code behind it relies on."""
+    """Return a CSR matrix after checking everything that SciPy relies on."""
     from scipy import sparse
 
     need(counts.shape == (shape[0],) and counts.dtype.kind == "i", f"its {what} do not fit its nodes")
@@ -147,8 +150,8 @@ def csr_of(counts: Any, columns: Any, values: Any, shape: tuple[int, int], what:
     need(columns.ndim == values.ndim == 1 and ends[-1] == columns.size == values.size, f"its {what} differ in number")
     need(columns.dtype.kind == "i" and values.dtype.kind in "fiu", f"its {what} are of an unknown type")
     if columns.size:
-        need(bool(columns.min() >= 0) and bool(columns.max() < shape[1]), f"its {what} lead out of their matrix")
-    inside = np.ones(max(0, columns.size - 1), dtype=bool)  # whether two entries that follow are of one row
+        need(bool(columns.min() >= 0) and bool(columns.max() < shape[1]), f"its {what} lie outside of their matrix")
+    inside = np.ones(max(0, columns.size - 1), dtype=bool)  # whether an entry and the next one are in the same row
     inside[(ends[1:-1] - 1)[(ends[1:-1] > 0) & (ends[1:-1] < columns.size)]] = False
     need(bool((np.diff(columns)[inside] > 0).all()), f"its {what} are not in order")
     need(bool(np.isfinite(values).all()), f"its {what} hold a number that is not finite")
@@ -161,7 +164,7 @@ def csr_of(counts: Any, columns: Any, values: Any, shape: tuple[int, int], what:
 
 
 def encode_features(graph: "GrowingGraph") -> Part:
-    """Features as they are, and what turns them into those that a learner sees."""
+    """Encode raw features, and how they become the features that a learner sees."""
     features, arrays, cuts = graph.features, {}, {}
     if isinstance(features, np.ndarray):
         row = max(1, features.shape[1] * features.itemsize)
@@ -179,7 +182,7 @@ def encode_features(graph: "GrowingGraph") -> Part:
 
 
 def _decode_features(part: Part, count: int) -> dict[str, Any]:
-    """The fields of a graph that speak of features. count: of nodes."""
+    """Return the fields of a graph about features. ``count``: number of nodes."""
     width = whole_number(part.value("width"), "the number of features", 0, WIDEST)
     rows = decode_rows(part, (count, width))
     names = read_ids(part, "names") if "names.lengths" in part.arrays else None
@@ -189,7 +192,7 @@ def _decode_features(part: Part, count: int) -> dict[str, Any]:
 
 
 def sparse_arrays(rows: "sparse.csr_array") -> dict[str, np.ndarray]:
-    """A CSR matrix with sorted indices as arrays; entries that are all 1 are left out."""
+    """Return a CSR matrix with sorted indices as arrays; values are left out if all are 1."""
     arrays = {"counts": np.diff(rows.indptr).astype(np.int32), "columns": rows.indices.astype(np.int32)}
     if not (rows.data == 1).all():
         arrays["data"] = rows.data.astype(np.float32)
@@ -197,7 +200,7 @@ def sparse_arrays(rows: "sparse.csr_array") -> dict[str, np.ndarray]:
 
 
 def decode_rows(part: Part, shape: tuple[int, int]) -> "Features":
-    """Features of nodes: the array ``dense``, or those of :func:`sparse_arrays`."""
+    """Decode features of nodes, from the array ``dense`` or from the arrays of :func:`sparse_arrays`."""
     if "dense" in part.arrays:
         rows = part.array("dense")
         need(rows.shape == shape, "its nodes and their features differ in number")
@@ -209,17 +212,19 @@ def decode_rows(part: Part, shape: tuple[int, int]) -> "Features":
 
 
 def _cuts(graph: "GrowingGraph", width: int) -> np.ndarray:
-    """Rows at which chunks of so many node numbers end; the last ones, to which nodes are added, are a part as wide."""
+    """Return rows at which chunks of ``width`` node numbers end. The last chunks, to which nodes are added, are
+    narrower.
+    """
     full, part = graph.next_number // width * width, max(1, width // TAIL)
     ends = np.concatenate([np.arange(width, full + 1, width), np.arange(full + part, graph.next_number, part)])
     return np.searchsorted(graph.numbers, ends)
 
 
-# What turns raw features into those that a learner sees
+# Views: how raw features become the features that a learner sees
 
 
 def encode_views(text: "TextWeights | None", standardisation: "Standardisation | None") -> Part:
-    """Both, of which a graph has at most one."""
+    """Encode text weights and standardisation, of which a graph has at most one."""
     arrays: dict[str, np.ndarray] = {}
     values: dict[str, Any] = {}
     if text is not None:
@@ -235,18 +240,20 @@ def encode_views(text: "TextWeights | None", standardisation: "Standardisation |
 
 
 def decode_views(part: Part, width: int, *, dense: bool) -> tuple["TextWeights | None", "Standardisation | None"]:
-    """The reverse, checked. width: of raw features. dense: whether they are a matrix of numbers."""
+    """Decode text weights and standardisation, checked. ``width``: number of raw features. ``dense``: they are a
+    matrix.
+    """
     from graphfcl.graph import TextWeights
     from graphfcl.graph.views import NumbersBesideWords
 
     stored = {name: part.array(name) for name in VIEW_ARRAYS if name in part.arrays}
     text = standardisation = beside = None
     for key, values in stored.items():
-        need(values.ndim == 1 and values.dtype.kind in "iuf", f"its {key} are no row of numbers")
+        need(values.ndim == 1 and values.dtype.kind in "iuf", f"its {key} are not a list of numbers")
         need(bool(np.isfinite(values).all()), f"its {key} are not all finite")
     if "beside" in part.values:
         groups = part.value("beside")
-        need(isinstance(groups, list) and bool(groups), "its numbers beside words have no groups")
+        need(isinstance(groups, list) and bool(groups), "the groups of its numbers beside words are invalid")
         widths = tuple(whole_number(each, "a group of numbers beside words", 1, width) for each in groups)
         need(sum(widths) <= width, "its numbers beside words do not fit its features")
         numbers = _standardisation(stored, "beside.", sum(widths), "numbers beside words")
@@ -256,23 +263,26 @@ def decode_views(part: Part, width: int, *, dense: bool) -> tuple["TextWeights |
         if columns is None or weights is None or columns.shape != weights.shape or columns.dtype.kind != "i":
             raise Damaged("its words and their weights differ in number")
         words = width if beside is None else beside.first
-        need(columns.size == 0 or (columns.min() >= 0 and columns.max() < words), "a word has no column")
-        need(not dense, "its words are no counts")
+        need(
+            columns.size == 0 or (columns.min() >= 0 and columns.max() < words),
+            "a word names a column that does not exist",
+        )
+        need(not dense, "its words are not stored as counts")
         least = whole_number(part.value("min_nodes"), "the nodes that a word needs")
         text = TextWeights(columns, weights, min_nodes=least, beside=beside)
-    need(beside is None or text is not None, "it has numbers beside words, and no words")
+    need(beside is None or text is not None, "it has numbers beside words, but no words")
     if "means" in stored or "deviations" in stored:
-        need(dense, "its deviations are none")
+        need(dense, "it has means and deviations of sparse features")
         standardisation = _standardisation(stored, "", width, "features")
     return text, standardisation
 
 
 def _standardisation(stored: dict[str, np.ndarray], prefix: str, width: int, what: str) -> "Standardisation":
-    """Means and deviations of so many columns, checked. what: the columns, for the message."""
+    """Return ``width`` means and standard deviations, checked. ``what`` names the columns in messages."""
     from graphfcl.graph import Standardisation
 
     means, deviations = stored.get(f"{prefix}means"), stored.get(f"{prefix}deviations")
     if means is None or deviations is None or not means.shape == deviations.shape == (width,):
         raise Damaged(f"its {what} and their means differ in number")
-    need(bool((deviations >= 0).all()), f"the deviations of its {what} are none")
+    need(bool((deviations >= 0).all()), f"the deviations of its {what} are negative")
     return Standardisation(means, deviations)

@@ -1,4 +1,4 @@
-"""The graph of a model in memory, which grows and shrinks while a learner lives on it."""
+"""The graph of a model in memory, which grows and shrinks."""
 
 # ruff: noqa: ARG002  # one kind of graph needs arguments that the other does not
 
@@ -20,7 +20,7 @@ from graphfcl.production.answers.version_cache import CacheContents, CacheKeys
 from graphfcl.production.graph.contract import ModelGraph, NodeNames
 from graphfcl.production.graph.feature_columns import FeatureColumns
 
-WHOLE_ABOVE = 0.5  # share of nodes within reach of a change above which all embeddings are computed again
+WHOLE_ABOVE = 0.5  # if a change reaches a larger share of the nodes, all embeddings are computed again
 NO_SUCH_NODE = "node {} is not in the graph: leave it out; nothing was changed."
 
 
@@ -28,11 +28,15 @@ NO_SUCH_NODE = "node {} is not in the graph: leave it out; nothing was changed."
 class GrowingGraph(NodeNames, ModelGraph):
     """A :class:`ModelGraph` in memory.
 
-    numbers: (n,) int64, ascending. ids: (n,) the user's own, int64 or text. next_number: the first number that no node
-    ever had.
-    adjacency: (n, n) CSR, symmetric, no self loops. features: (n, d), word counts if ``text_weights`` is set.
-    text_weights: what turns word counts into features, fitted by ``fit`` and ``refit``. standardisation: the same of
-        dense columns.
+    Attributes:
+        numbers: (n,) int64 node numbers, ascending.
+        ids: (n,) the user's ids, int64 or text.
+        next_number: The first number that no node ever had.
+        adjacency: (n, n) CSR, symmetric, without self-loops.
+        features: (n, d) features; word counts if ``text_weights`` is set.
+        feature_names: Names of the features, if they have names.
+        text_weights: Turns word counts into features; fitted by ``fit`` and ``refit``.
+        standardisation: Turns dense columns into features; fitted by ``fit`` and ``refit``.
     """
 
     next_number: int
@@ -63,14 +67,14 @@ class GrowingGraph(NodeNames, ModelGraph):
         rows = self.features[self.visible.rows(nodes)]
         return replace(self, standardisation=Standardisation.fit(rows))
 
-    def fitted_again(self) -> Self:
+    def with_refitted_features(self) -> Self:
         text = self.text_weights
         groups = () if text is None or text.beside is None else text.beside.groups
         weights = None if text is None else TextWeights.fit(self.features, text.min_nodes, groups)
         return replace(self, text_weights=weights, standardisation=None)
 
-    def brought(self, graph: AnyGraph) -> tuple[Self, np.ndarray]:
-        """The nodes keep their numbers."""
+    def replaced_by(self, graph: AnyGraph) -> tuple[Self, np.ndarray]:
+        """Replace the graph; nodes keep their numbers."""
         rows = IdIndex(graph.node_ids).rows(self.ids)
         refuse_other_nodes(self.ids, rows, graph, self.node_count)
         fresh = GrowingGraph.of(graph)
@@ -135,7 +139,7 @@ class GrowingGraph(NodeNames, ModelGraph):
         return replace(self, features=stacked([self.features, features])[order])
 
     def weights_between(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:
-        if not first.size:  # scipy has no array of no entries
+        if not first.size:  # scipy cannot select zero entries
             return np.zeros(0, dtype=np.float32)
         return np.asarray(self.adjacency[first, second], dtype=np.float32).ravel()
 
@@ -166,7 +170,7 @@ class GrowingGraph(NodeNames, ModelGraph):
         return smaller, self.numbers[rows], self.numbers[neighbours[stays[neighbours]]]
 
     def reach(self, numbers: np.ndarray, hops: int) -> np.ndarray:
-        """Rows of all nodes at most ``hops`` edges away from some nodes.
+        """Return rows of all nodes at most ``hops`` edges away from some nodes.
 
         If a node's degree changes, Â changes in its row and in the rows of its neighbours. After ``hops`` products with
         Â, exactly the rows within reach have changed.
@@ -185,9 +189,10 @@ class GrowingGraph(NodeNames, ModelGraph):
     # Computing
 
     def carry(self, learner: Learner, before: Self, touched: list[np.ndarray]) -> Mapping[str, Any]:
-        """Only embeddings within reach of the change are computed again.
+        """Compute embeddings within reach of the change again, and keep the others.
 
-        If more than ``WHOLE_ABOVE`` of the nodes are, the learner is given none, and computes all when it is asked.
+        If more than ``WHOLE_ABOVE`` of the nodes are within reach, the learner computes all embeddings when they are
+        needed.
         """
         embeddings = learner.embeddings(before.visible)
         ends = np.unique(np.concatenate(touched)) if touched else np.zeros(0, np.int64)
@@ -214,10 +219,10 @@ class GrowingGraph(NodeNames, ModelGraph):
 
 
 def refuse_other_nodes(ids: np.ndarray, rows: np.ndarray, graph: AnyGraph, node_count: int) -> None:
-    """Refuse a graph that was brought if it does not have exactly the nodes of the model.
+    """Refuse a graph that the user provides if it does not have exactly the nodes of the model.
 
-    ids: (m,) of nodes of the model. rows: (m,) their rows in the graph, -1 where it lacks one. node_count: that of the
-    model.
+    ``ids``: (m,) ids of nodes of the model. ``rows``: (m,) their rows in the graph, -1 where it lacks one.
+    ``node_count``: number of nodes of the model.
     """
     missing = np.flatnonzero(rows < 0)
     if missing.size:
@@ -227,9 +232,9 @@ def refuse_other_nodes(ids: np.ndarray, rows: np.ndarray, graph: AnyGraph, node_
             "out of the model with `graphfcl shrink --nodes` first; nothing was changed."
         )
     if graph.node_count > node_count:
-        strange = np.setdiff1d(np.arange(graph.node_count), rows)
+        others = np.setdiff1d(np.arange(graph.node_count), rows)
         more = f" (and {graph.node_count - node_count - 1} more)" if graph.node_count - node_count > 1 else ""
         raise InputError(
-            f"node {quoted(graph.node_ids[[strange[0]]].tolist()[0])}{more} of {graph.name} is not in the model: "
+            f"node {quoted(graph.node_ids[[others[0]]].tolist()[0])}{more} of {graph.name} is not in the model: "
             "`graphfcl grow` it first, or leave it out; nothing was changed."
         )

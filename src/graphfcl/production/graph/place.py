@@ -1,7 +1,7 @@
-"""Where the graph folder of a model lies, and what may be used to compute on it: a small file beside the versions.
+"""Where the graph folder of a model is, and which resources may be used: a small file beside the versions.
 
-Versions name the graph folder by its digest alone, so they stay as they are if it moves. This file says where it was
-seen last, relative to the model and as a full path, and where the work folder is. It may be written again at any time.
+Versions name the graph folder only by its digest, so they do not change if it moves. This file holds its last known
+place, relative to the model and as an absolute path, and the place of the work folder. It may be rewritten at any time.
 """
 
 import json
@@ -26,10 +26,14 @@ USUAL_MEMORY = 4 << 30  # bytes, if the file is lost
 
 @dataclass(frozen=True)
 class FolderUse:
-    """What a user changes about the graph folder of a model; None: as it was.
+    """Changes to the use of a model's graph folder. None: as before.
 
-    graph: where it is. work, memory: as in :class:`Resources`. workers: tasks at a time. engine: where they run; not
-    remembered.
+    Attributes:
+        graph: Place of the graph folder.
+        work: Work folder, as in :class:`Resources`.
+        memory: Bytes of memory, as in :class:`Resources`.
+        workers: Number of tasks that run at the same time.
+        engine: Where tasks run; this is not remembered.
     """
 
     graph: Path | None = None
@@ -43,9 +47,9 @@ AS_BEFORE = FolderUse()
 
 
 def find_graph(model: Path, digest: str, use: FolderUse) -> "tuple[GraphFolder, Resources]":
-    """The graph folder of a model, and the resources to compute on it. digest: that of the graph folder.
+    """Find the graph folder with a digest, and the resources to compute on it.
 
-    What ``use`` says is remembered with the next version (:func:`write_place`); reading changes nothing.
+    The next version remembers the values in ``use`` (:func:`write_place`); reading changes nothing.
     """
     from graphfcl.runtime.resources import Resources
     from graphfcl.runtime.tasks import Tasks
@@ -64,7 +68,7 @@ def find_graph(model: Path, digest: str, use: FolderUse) -> "tuple[GraphFolder, 
 
 
 def graph_at(path: Path) -> "AnyGraph":
-    """A graph folder for a model that computes on it as on the one before."""
+    """Open a graph folder that replaces the graph folder of a model."""
     from graphfcl.graph.folder import GraphFolder
     from graphfcl.runtime.resources import Resources
 
@@ -72,20 +76,20 @@ def graph_at(path: Path) -> "AnyGraph":
 
 
 def work_folder(model: Path) -> Path | None:
-    """The work folder of a model on a graph folder; None if it has none."""
+    """Return the work folder of a model on a graph folder; None for other models."""
     stored = _read(model)
     return _work_folder(model, stored.get("work")) if stored else None
 
 
 def seen_at(model: Path) -> str | None:
-    """Where the graph folder of a model was seen last, as it was written down."""
+    """Return the last known place of a model's graph folder."""
     place = _read(model).get("graph")
     where = place.get("full") if isinstance(place, dict) else None
     return where if isinstance(where, str) else None
 
 
 def write_place(model: Path, folder: "GraphFolder", resources: "Resources") -> None:
-    """Remember where the graph folder of a model is, and the resources to compute on it."""
+    """Store the place of a model's graph folder, and the resources to compute on it."""
     content = {
         "graph": _both(model, folder.path),
         "work": _both(model, resources.work),
@@ -98,7 +102,7 @@ def write_place(model: Path, folder: "GraphFolder", resources: "Resources") -> N
 
 
 def _open(model: Path, place: dict[str, Any], use: FolderUse, digest: str) -> "GraphFolder":
-    """The graph folder of a digest: where the user says, or else at the first of the places where it was."""
+    """Open the graph folder with a digest: at the user's place, or at the first known place that has it."""
     from graphfcl.graph.folder import GraphFolder
 
     fix = "say where that is with --graph DIR; the next verb that changes the model, such as `learn`, remembers it"
@@ -125,14 +129,14 @@ def _open(model: Path, place: dict[str, Any], use: FolderUse, digest: str) -> "G
 
 
 def _places(model: Path, written: Any) -> tuple[Path, ...]:
-    """The places that were written: beside the model if the two moved together, and where it was."""
+    """Return the stored places: relative to the model, for the case that both moved together, and absolute."""
     if not isinstance(written, dict) or not all(isinstance(written.get(key), str) for key in ("beside", "full")):
         return ()
     return Path(os.path.normpath(model.absolute() / written["beside"])), Path(written["full"])
 
 
 def _work_folder(model: Path, written: Any) -> Path:
-    """The one that was written, or the usual one."""
+    """Return the stored work folder, or the default one."""
     places = _places(model, written) or (model / WORK,)
     return next((path for path in places if path.is_dir()), places[0])
 

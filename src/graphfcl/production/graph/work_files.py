@@ -1,7 +1,7 @@
 """Files of a model on disk that can be computed again: answers in its work folder, and leftovers of a refused fit.
 
-A pass over the graph folder writes the learner's scores (n, C) and readings (n, 2) as tables into the work folder, and
-a small file that names both, with the calibration and the accuracy that follow from them.
+A pass over the graph folder writes the learner's scores (n, C) and readings (n, 2) as tables into the work folder. A
+small file names both, and holds the calibration and accuracy that follow from them.
 """
 
 import json
@@ -28,7 +28,7 @@ KEPT = 2  # versions whose answers stay on disk
 def write_answers(
     work: Path, scores: StoredTable, readings: np.ndarray, calibration: Calibration, accuracy: dict[str, Any] | None
 ) -> ModelAnswers:
-    """Write the readings beside the scores. work: of a state of the graph."""
+    """Write the readings beside the scores. ``work``: work folder of one state of the graph."""
     key = key_of(readings=scores.key, calibration=calibration.as_json())
     table = WorkFolder(work).table("readings", key, scores.rows, 2, kind="<f8", by="parts")
     for number in table.missing():
@@ -38,7 +38,9 @@ def write_answers(
 
 
 def keep_answers(answers: ModelAnswers, work: Path, version: str) -> None:
-    """Store the answers of a version for later readers. work: the model's work folder. version: a key of it."""
+    """Store the answers of a version for later readers. ``work``: work folder of the model. ``version``: key of the
+    version.
+    """
     tables: dict[str, StoredTable] = {"scores": answers.scores, "readings": answers.readings}
     content = {
         "version": version,
@@ -52,7 +54,7 @@ def keep_answers(answers: ModelAnswers, work: Path, version: str) -> None:
 
 
 def find_answers(work: Path, version: str, rows: int, columns: int) -> ModelAnswers | None:
-    """The answers of a version; None if they are not there, not whole, or of another size."""
+    """Return the answers of a version; None if they are missing, incomplete, or have another size."""
     with suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
         stored = json.loads(_path(work, version).read_bytes())
         if stored["version"] != version:
@@ -66,9 +68,9 @@ def find_answers(work: Path, version: str, rows: int, columns: int) -> ModelAnsw
 
 
 def clear_work(work: Path) -> None:
-    """Delete everything computed from a model's graph, which may hold features of erased nodes.
+    """Delete everything computed from a model's graph, which may contain features of erased nodes.
 
-    A folder in which graphfcl never computed is left alone, whatever a model names.
+    A folder in which graphfcl never computed is not touched, whatever folder a model names.
     """
     if work.is_symlink() or not (work / COMPUTING).is_file():
         return
@@ -104,10 +106,10 @@ def _table(stored: dict[str, Any], work: Path) -> StoredTable:
 
 
 def _forget_old(work: Path, used: set[Path]) -> None:
-    """Delete the answers of all but the newest few versions, and states of the graph that had no others.
+    """Delete the answers of all but the newest few versions, and states of the graph that only these used.
 
-    A state in which a process computes stays, and so does one that never had answers: its computation was stopped and
-    can be resumed there.
+    A state in which a process computes stays, and so does one that never had answers, because its computation may be
+    resumed there.
     """
     with suppress(OSError, InputError):
         paths = sorted(work.glob("answers-*.json"), key=lambda path: path.stat().st_mtime_ns)
@@ -122,7 +124,7 @@ def _forget_old(work: Path, used: set[Path]) -> None:
 
 
 def _remove_state(state: Path, work: Path) -> bool:
-    """Delete the folder of a state of the graph, and what it was grown by; False if a process computes there."""
+    """Delete the folder of a state of the graph and its grown graph; False if a process computes there."""
     name = state.name.removeprefix("graph-")
     if state.parent != work or name == state.name:
         return True
@@ -134,19 +136,18 @@ def _remove_state(state: Path, work: Path) -> bool:
 
 
 def _named_tables(path: Path, work: Path) -> list[StoredTable]:
-    """The tables that answers name, whole or not; none if the file cannot be read."""
+    """Return the tables that a file of answers names; none if the file cannot be read."""
     with suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
         stored = json.loads(path.read_bytes())
         return [_table(stored["tables"][name], work) for name in ("scores", "readings")]
     return []
 
 
-class LeavingNothing:
-    """A context that deletes what was made below a folder since it was created, if an :class:`InputError` ends it.
+class CleanUpOnRefusal:
+    """Context that deletes everything made below a folder since its creation, if an :class:`InputError` ends it.
 
-    Folders above it that were not there are deleted too. The caller ensures that no other process writes there.
-
-    keep: whether a fit can be resumed, so that everything stays; it also stays if the disk is full.
+    Parent folders that did not exist are deleted, too. The caller ensures that no other process writes there. Nothing
+    is deleted if ``keep`` returns True, because a fit can be resumed, or if the disk is full.
     """
 
     def __init__(self, folder: Path, *, keep: Callable[[], bool]) -> None:
@@ -162,7 +163,7 @@ class LeavingNothing:
             return
         made = set(self._folder.rglob("*")) - self._before
         for path in made:
-            if path.parent in made:  # it goes with its folder
+            if path.parent in made:  # deleted with its folder
                 continue
             if path.is_dir() and not path.is_symlink():
                 shutil.rmtree(path, ignore_errors=True)
@@ -174,13 +175,13 @@ class LeavingNothing:
 
 
 def tidy_work(work: Path | None, keep: Callable[[], bool]) -> AbstractContextManager[None]:
-    """The same for a work folder that does not exist yet; it stays if another process computes in it by then."""
+    """Do the same for a work folder that does not exist yet; it stays if another process computes in it by then."""
     if work is None or work.exists():
         return nullcontext()
-    return LeavingNothing(work, keep=lambda: keep() or _somebody_computes(work))
+    return CleanUpOnRefusal(work, keep=lambda: keep() or _is_in_use(work))
 
 
-def _somebody_computes(work: Path) -> bool:
+def _is_in_use(work: Path) -> bool:
     if not (work / COMPUTING).exists():
         return False
     with file_lock(work / COMPUTING, wait=0) as free:

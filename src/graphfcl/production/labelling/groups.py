@@ -1,4 +1,4 @@
-"""A few tight groups among the nodes of a model that look like none of its classes, described in the user's words."""
+"""Find groups of similar nodes that look like none of the known classes, and describe them in the user's words."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -21,27 +21,45 @@ from graphfcl.production.model.held_out_run import COMPONENTS
 from graphfcl.production.model.parts import seed_of, whole_number
 from graphfcl.production.model.state import ModelState, RowAnswers
 
-MOST = 20_000  # unknown nodes that are searched for groups; of more, so many are drawn
-CLASSES = 3  # at least, whose labelled nodes show how pure tight groups are
-TYPICAL = 5  # members that are shown
-WORDS = 6  # named at most
-OFTEN = 0.3  # of the nodes have a word at least,
-TIMES = 4.0  # and so many times the share of all nodes that have it
-FAR = 1.0  # deviations by which the mean of a number differs
-LINKED = 3  # classes of neighbours, named at most
+MOST = 20_000  # most unknown nodes that are searched for groups; a random sample of more
+CLASSES = 3  # least number of classes whose labelled nodes show how pure tight groups are
+TYPICAL = 5  # typical members of a group
+WORDS = 6  # most words of a group
+OFTEN = 0.3  # a word is common in a group if at least this share of its nodes has it,
+TIMES = 4.0  # and this share is at least so many times the share among all nodes
+FAR = 1.0  # a number is high or low if its mean differs from the mean of all nodes by so many standard deviations
+LINKED = 3  # most classes of neighbours
 
 
 @dataclass(frozen=True)
 class Group:
-    """Nodes without a label that are likely of one class that has no name yet.
+    """Unlabelled nodes that probably belong to one class that has no name yet.
 
-    number: 1 is the tightest. nodes: ids of its members, most typical first. size: how many there are; of more than
-        20,000 nodes that look unknown so many are drawn, and members are counted among these.
-    typical: ids of up to 5 members that stand for different parts of it. words: features that are common in it and rare
-        elsewhere, where features have names. neighbours, shares: classes of labelled nodes that members link to, and
-        the share of these links that each has.
-    estimated_purity: the share of its largest class that equally tight groups of classes had that the fit held out;
-        in a model without a held-out run, that equally tight balls of labelled nodes have. why: one sentence.
+    If more than 20,000 nodes look unknown, groups are searched among a random sample of 20,000 of them. Members are
+    then members of that sample.
+
+    Args:
+        number: Rank of the group; 1 is the tightest.
+        nodes: Ids of the members, most typical first.
+        size: Number of members.
+        typical: Ids of up to 5 members from different parts of the group.
+        words: Features that are common in the group and rare elsewhere; empty if features have no names.
+        neighbours: Classes of labelled nodes that members link to, most frequent first.
+        shares: Share of each of these classes in the links.
+        estimated_purity: Estimated share of the group's largest true class. It is the purity of equally tight groups of
+            held-out classes, measured during the fit. In a model without a held-out run it is the purity of equally
+            tight neighbourhoods of labelled nodes.
+        why: One sentence that describes the group.
+
+    Examples:
+        >>> from graphfcl import GraphClassifier, load_dataset
+        >>> graph, _ = load_dataset("synthetic:nodes=400,edges=2000,classes=6,features=30,signal=1.0")
+        >>> model = GraphClassifier("sgc-ridge").fit(graph, hide_classes=["class-01"])
+        >>> group = model.groups(1)[0]
+        >>> len(group.typical)
+        5
+        >>> "new class" in model.name_group(group, "new class").classes_
+        True
     """
 
     number: int
@@ -56,11 +74,11 @@ class Group:
 
     @property
     def reason(self) -> str:
-        """Why its members are taught, in a few words that are kept with their labels."""
+        """Reason that is stored with the labels if the group is taught as a class."""
         return f"member of a group of {self.size} similar nodes, estimated purity {100 * self.estimated_purity:.0f} %"
 
     def as_json(self) -> dict[str, Any]:
-        """Its fields as JSON values."""
+        """Return the fields as JSON values."""
         return {
             "number": self.number,
             "size": self.size,
@@ -77,13 +95,13 @@ class Group:
 
 
 def find_groups(state: ModelState, count: int, seed: int) -> tuple[Group, ...]:
-    """At most ``count`` groups, the tightest first; none if too few nodes look unknown."""
+    """Find at most ``count`` groups, the tightest first; none if too few nodes look unknown."""
     count, seed = whole_number(count, "the number of groups", 5), seed_of(seed)
     if count < 1:
-        raise InputError(f"{count} groups make no sense: ask for at least one.")
+        raise InputError(f"the number of groups is {count}: ask for at least one.")
     parts, random = state.parts, np.random.default_rng([seed, 18])
     visible, labels = parts.graph.visible, parts.label_store
-    given = labels.given()
+    given = labels.without_accepted()
     labelled = visible.rows(given.nodes)
     is_unknown = RowAnswers(state).unknown_scores() > state.calibration().threshold
     rows = node_rows(visible)
@@ -102,24 +120,24 @@ def find_groups(state: ModelState, count: int, seed: int) -> tuple[Group, ...]:
     else:
         taught_crowd = Crowd.of(values[sample.size :], visible.neighbours_at(labelled[taught]), labelled[taught])
         model = PurityModel.learned(Balls.of(taught_crowd, core_size(sample.size)), classes[taught])
-    usual = Usual.of(parts.graph)
+    statistics = FeatureStatistics.of(parts.graph)
     drawn = f", of the {sample.size:,} drawn out of {unknown.size:,}," if sample.size < unknown.size else ""
     return tuple(
-        _described(state, number, group, crowd, sample, usual, drawn)
+        _described(state, number, group, crowd, sample, statistics, drawn)
         for number, group in enumerate(tight_groups(crowd, model, count), 1)
     )
 
 
 def _drawn(rows: np.ndarray, most: int, random: np.random.Generator) -> np.ndarray:
-    """All rows, or so many of them, ascending."""
+    """Return all rows, or ``most`` of them at random, ascending."""
     return rows if rows.size <= most else np.sort(random.choice(rows, most, replace=False))
 
 
 def _whole_classes(classes: np.ndarray, count: int, random: np.random.Generator) -> np.ndarray:
-    """Places of all nodes of some classes, in a drawn order, until they are as many as ``count``.
+    """Return places of all nodes of randomly chosen classes, until there are at least ``count``.
 
-    Links and neighbours of a class are all there then, as they are among the nodes that look unknown.
-    classes: (m,) of the labelled nodes.
+    Classes are taken completely, so that links and neighbours within them are present, as among the nodes that look
+    unknown. ``classes``: (m,) classes of the labelled nodes.
     """
     sizes = np.bincount(classes)
     order = random.permutation(np.flatnonzero(sizes))
@@ -128,9 +146,15 @@ def _whole_classes(classes: np.ndarray, count: int, random: np.random.Generator)
 
 
 def _described(
-    state: ModelState, number: int, group: TightGroup, crowd: Crowd, sample: np.ndarray, usual: "Usual", drawn: str
+    state: ModelState,
+    number: int,
+    group: TightGroup,
+    crowd: Crowd,
+    sample: np.ndarray,
+    statistics: "FeatureStatistics",
+    drawn: str,
 ) -> Group:
-    """usual: features of all nodes. drawn: a note if members are counted among a sample of the unknown nodes."""
+    """Describe a group. ``statistics``: features of all nodes. ``drawn``: note that members come from a sample."""
     graph, labels = state.parts.graph, state.parts.label_store
     rows = sample[group.rows]
     inside = float(crowd.links[group.rows][:, group.rows].sum() / max(1.0, crowd.degrees[group.rows].sum()))
@@ -146,7 +170,7 @@ def _described(
         nodes=tuple(graph.ids_at(rows).tolist()),
         size=int(rows.size),
         typical=tuple(graph.ids_at(typical).tolist()),
-        words=common_words(graph, rows, usual),
+        words=common_words(graph, rows, statistics),
         neighbours=neighbours,
         shares=shares,
         estimated_purity=group.estimated_purity,
@@ -155,10 +179,10 @@ def _described(
 
 
 def spread_typical(values: np.ndarray, count: int) -> np.ndarray:
-    """(k,) rows that stand for different parts of a group: of each of k clusters the one nearest to its mean.
+    """Return (k,) rows from different parts of a group: the row nearest to the mean of each of k clusters.
 
-    The largest cluster comes first. Nodes near the mean of the whole are worse teachers: they are too alike.
-    values: (n, d) of unit length.
+    The largest cluster comes first. Nodes near the mean of the whole group teach a class less well, because they are
+    too similar. ``values``: (n, d), rows of unit length.
     """
     cluster = clusters(values, count)
     sizes = np.bincount(cluster)
@@ -172,12 +196,12 @@ def spread_typical(values: np.ndarray, count: int) -> np.ndarray:
 
 
 def supports_of_group(state: ModelState, group: Group, count: int, nodes: Sequence[Any] | None = None) -> list[Any]:
-    """Ids of typical, spread members without a label: those that were shown, or others if they do not suffice.
+    """Return ids of typical members without a label: the ones that were shown, or others if those do not suffice.
 
-    An error if no member is left. nodes: members to take instead, all of them.
+    Raises an error if no member is left. ``nodes``: members to take instead, all of them.
     """
     if not isinstance(group, Group):
-        raise InputError(f"{shown(group)} is no group: give one of those that groups() answered.")
+        raise InputError(f"{shown(group)} is not a group: give a group that groups() returned.")
     graph = state.parts.graph
     if nodes is not None:
         return _members(group, nodes)
@@ -187,7 +211,7 @@ def supports_of_group(state: ModelState, group: Group, count: int, nodes: Sequen
     rows = _without_label(state, group.nodes)
     if not rows.size:
         raise InputError(
-            f"every node of group {group.number} is labelled by now or gone: ask for the groups again; "
+            f"every node of group {group.number} has a label by now or was removed: compute the groups again; "
             "nothing was learned."
         )
     values = unit_rows(principal_components(vectors_of(state)(rows), COMPONENTS))
@@ -195,17 +219,17 @@ def supports_of_group(state: ModelState, group: Group, count: int, nodes: Sequen
 
 
 def _members(group: Group, nodes: Sequence[Any]) -> list[Any]:
-    """The nodes, as the group has them; an error if one is not in it."""
+    """Return the nodes as the group stores them; raises an error if one is not a member."""
     by_text = {str(node): node for node in group.nodes}
     others = [node for node in nodes if str(node) not in by_text]
     if others or not len(nodes):
-        what = f"node {quoted(others[0])} is no member of group {group.number}" if others else "no member is given"
+        what = f"node {quoted(others[0])} is not a member of group {group.number}" if others else "no member is given"
         raise InputError(f"{what}: give nodes that the group lists; nothing was learned.")
     return list(dict.fromkeys(by_text[str(node)] for node in nodes))
 
 
 def _without_label(state: ModelState, nodes: Sequence[Any]) -> np.ndarray:
-    """(m,) rows of the nodes that are there and have no label."""
+    """Return (m,) rows of the nodes that exist and have no label."""
     graph = state.parts.graph
     rows = graph.rows_of_ids(listed(nodes))
     rows = rows[rows >= 0]
@@ -213,18 +237,20 @@ def _without_label(state: ModelState, nodes: Sequence[Any]) -> np.ndarray:
 
 
 @dataclass(frozen=True, eq=False)
-class Usual:
-    """Statistics of the features of all nodes, computed once for all groups; none if features have no names.
+class FeatureStatistics:
+    """Statistics of the features of all nodes, computed once for all groups; None if features have no names.
 
-    shares: (d,) of sparse features, the share of nodes that have each. dense: (d,) means and deviations of dense ones.
+    Attributes:
+        shares: (d,) for sparse features, the share of nodes that have each.
+        dense: Means and standard deviations of dense features.
     """
 
     shares: np.ndarray | None = None
     dense: Standardisation | None = None
 
     @classmethod
-    def of(cls, graph: ModelGraph) -> "Usual":
-        """Features are read in blocks of rows."""
+    def of(cls, graph: ModelGraph) -> "FeatureStatistics":
+        """Compute the statistics; features are read in blocks of rows."""
         visible = graph.visible
         if graph.columns.names is None or not visible.feature_count:
             return cls()
@@ -239,34 +265,34 @@ class Usual:
         return cls(shares=np.sum([_counts(block) for block in blocks()], axis=0) / max(1, visible.node_count))
 
 
-def common_words(graph: ModelGraph, rows: np.ndarray, usual: Usual) -> tuple[str, ...]:
-    """Features that are common among some nodes and rare elsewhere; none if features have no names.
+def common_words(graph: ModelGraph, rows: np.ndarray, statistics: FeatureStatistics) -> tuple[str, ...]:
+    """Return features that are common among some nodes and rare elsewhere; none if features have no names.
 
-    Of sparse features those that many of the nodes have, by p log(p / q): p is the share of the nodes that have it, q
-    that of all nodes. Of dense ones those whose mean is far from that of all nodes: "high price", "low weight".
+    Sparse features are ranked by p log(p / q), with p the share of these nodes that have the feature, and q the share
+    of all nodes. Dense features are chosen by the distance of their mean from the mean of all nodes: "high price".
     """
     if not rows.size:
         return ()
     features = graph.visible.features_at(rows)
-    if usual.dense is not None:
-        return _far_numbers(graph, features, usual.dense)
-    if usual.shares is None:
+    if statistics.dense is not None:
+        return _far_numbers(graph, features, statistics.dense)
+    if statistics.shares is None:
         return ()
     inside = _counts(features) / rows.size
-    worth = inside * np.log(np.maximum(inside, 1e-12) / np.maximum(usual.shares, 1e-12))
-    worth = np.where((inside >= OFTEN) & (inside >= TIMES * usual.shares), worth, 0.0)
+    worth = inside * np.log(np.maximum(inside, 1e-12) / np.maximum(statistics.shares, 1e-12))
+    worth = np.where((inside >= OFTEN) & (inside >= TIMES * statistics.shares), worth, 0.0)
     best = np.argsort(-worth, kind="stable")[: 2 * WORDS]
     names = [graph.columns.name(column) for column in best[worth[best] > 0].tolist()]
     return tuple(name for name in names if explains(name))[:WORDS]
 
 
 def _counts(features: sparse.csr_array) -> np.ndarray:
-    """(d,) how many nodes have each feature."""
+    """Return (d,) numbers of nodes that have each feature."""
     return np.bincount(features.indices[features.data != 0], minlength=features.shape[1])
 
 
-def _far_numbers(graph: ModelGraph, features: np.ndarray, usual: Standardisation) -> tuple[str, ...]:
-    away, deviations = features.mean(axis=0, dtype=np.float64) - usual.mean, usual.deviation
+def _far_numbers(graph: ModelGraph, features: np.ndarray, statistics: Standardisation) -> tuple[str, ...]:
+    away, deviations = features.mean(axis=0, dtype=np.float64) - statistics.mean, statistics.deviation
     away = np.divide(away, deviations, out=np.zeros_like(deviations), where=deviations > 1e-12)
     best = np.argsort(-np.abs(away), kind="stable")[:WORDS]
     return tuple(
@@ -279,7 +305,7 @@ def _far_numbers(graph: ModelGraph, features: np.ndarray, usual: Standardisation
 def linked_classes(
     graph: ModelGraph, labels: LabelStore, rows: np.ndarray
 ) -> tuple[tuple[ClassLabel, ...], tuple[float, ...]]:
-    """Classes of labelled nodes that some nodes link to, and their shares of these links, largest first."""
+    """Return classes of labelled nodes that some nodes link to, and their shares of these links, largest first."""
     position = np.full(graph.visible.row_count, -1, dtype=np.int64)
     position[graph.visible.rows(labels.nodes)] = labels.class_of_column()[labels.columns]
     ends = position[graph.visible.neighbours_at(rows).indices]

@@ -1,4 +1,4 @@
-"""Labels that a model disputes: improbable ones, by models that were trained without them."""
+"""Find labels that are improbable under models that were trained without them."""
 
 from typing import Any
 
@@ -27,12 +27,15 @@ def find_label_issues(
     device: str,
     progress: Progress,
 ) -> tuple[Columns, np.ndarray | None]:
-    """See :meth:`GraphClassifier.label_issues`. Besides, (rows,) which of the nodes each row is about; None for all."""
+    """Compute the table of :meth:`GraphClassifier.label_issues`, and (rows,) which of ``nodes`` each row is about.
+
+    The second value is None if ``nodes`` is None.
+    """
     most, folds, seed = _checked(count, threshold, folds, seed)
     graph, store = state.parts.graph, state.parts.label_store
     split = Folds.draw(store, folds, seed)
-    asked = None if nodes is None else graph.numbers_of(nodes)
-    wanted = ~np.isin(split.nodes, store.reviewed()) if asked is None else np.isin(split.nodes, asked)
+    chosen = None if nodes is None else graph.numbers_of(nodes)
+    wanted = ~np.isin(split.nodes, store.reviewed()) if chosen is None else np.isin(split.nodes, chosen)
     places, confidence, guess, probability = _judged(split, wanted, configuration, graph, device, progress)
     order = np.lexsort((split.nodes[places], -confidence))
     order = order[confidence[order] >= threshold][:most]
@@ -48,20 +51,20 @@ def find_label_issues(
         "guess": labels[guess[order]],
         "probability": probability[order],
     }
-    if asked is None:
+    if chosen is None:
         return columns, None
-    by_number = np.argsort(asked, kind="stable")
-    return columns, by_number[np.searchsorted(asked, numbers, sorter=by_number)]
+    by_number = np.argsort(chosen, kind="stable")
+    return columns, by_number[np.searchsorted(chosen, numbers, sorter=by_number)]
 
 
 def issue_table(columns: Columns) -> Columns:
-    """The columns of a file to fill in: with an empty column ``class`` after ``node``."""
+    """Return the columns of a file to fill in, with an empty column ``class`` after ``node``."""
     empty = text_array(["" for _ in columns["node"].tolist()])
     return {"node": columns["node"], "class": empty, **columns}
 
 
 def _checked(count: Any, threshold: Any, folds: Any, seed: Any) -> tuple[int | None, int, int]:
-    """The arguments, refused before anything is computed if they cannot be used."""
+    """Return the arguments, or refuse unusable ones before anything is computed."""
     if count is not None and whole_number(count, "the count", 20) < 1:
         raise InputError(f"the count is {count}: ask for at least one label.")
     if isinstance(threshold, bool) or not isinstance(threshold, int | float) or not 0 <= threshold <= 1:
@@ -74,7 +77,7 @@ def _checked(count: Any, threshold: Any, folds: Any, seed: Any) -> tuple[int | N
 def _judged(
     folds: Folds, wanted: np.ndarray, configuration: Configuration, graph: ModelGraph, device: str, progress: Progress
 ) -> tuple[np.ndarray, ...]:
-    """Places of labels in ``folds``; 1 − p of each label; the likeliest of the other classes, and its probability."""
+    """Return places of labels in ``folds``, 1 − p of each label, the likeliest other class, and its probability."""
     parts = [(np.zeros(0, dtype=np.int64), np.zeros(0), np.zeros(0, dtype=np.int64), np.zeros(0))]
     for places, probabilities in cross_fit(graph, folds, wanted, configuration, device=device, progress=progress):
         rows, given = np.arange(places.size), folds.classes[places]

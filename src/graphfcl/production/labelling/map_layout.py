@@ -1,4 +1,4 @@
-"""Positions of nodes in two dimensions: nodes that are alike lie together, and stay where they are.
+"""Positions of nodes in two dimensions: similar nodes lie together, and positions change little between versions.
 
 A neighbour embedding with the kernel of t-SNE (van der Maaten and Hinton, JMLR 2008). With
 w_ij = 1 / (1 + |y_i − y_j|²), each step moves y_i along
@@ -6,7 +6,7 @@ w_ij = 1 / (1 + |y_i − y_j|²), each step moves y_i along
     ρ Σ_j p_ij w_ij (y_j − y_i) − Σ_j w_ij² (y_j − y_i) / Z,    Z = Σ_{i≠j} w_ij
 
 p is uniform on the links of the symmetric graph of nearest neighbours. The second sum is a convolution on a grid
-(Linderman et al., Nature Methods 2019). Nothing is drawn at random.
+(Linderman et al., Nature Methods 2019). The layout uses no random numbers that depend on a seed.
 """
 
 from collections.abc import Callable
@@ -17,20 +17,20 @@ from scipy import fft, sparse
 
 from graphfcl.active.clusters import principal_components, unit_rows
 
-COMPONENTS = 32  # principal components that nodes are compared by
+COMPONENTS = 32  # principal components by which nodes are compared
 NEIGHBOURS = 12
-EARLY, LATE = 12.0, 1.0  # ρ, until the clusters have formed, and then
+EARLY, LATE = 12.0, 1.0  # ρ until the clusters have formed, and ρ after that
 STEPS = (60, 120)
 MOMENTUM = 0.8
 CELL = 0.25  # side of a cell of the grid; the kernel has width 1
-MOST_CELLS = 512  # along a side,
-ROUNDED = 16  # which has a multiple of so many
+MOST_CELLS = 512  # most cells along a side
+ROUNDED = 16  # the number of cells along a side is a multiple of this
 BLOCK = 1_024  # nodes that are compared with all others at once
-BETWEEN = 3  # neighbours that a new node is put between
-SAMPLE = 4_000  # rows that choose the components
-SKETCH = 16  # numbers that stand for a vector when it is compared with that of another version
-SAME = 0.1  # distance of two vectors of unit length below which they count as the same
-KEPT = 0.5  # share of nodes with the same vector from which on these do not move
+BETWEEN = 3  # a new node is placed at the mean of this many neighbours
+SAMPLE = 4_000  # rows from which the components are computed
+SKETCH = 16  # dimensions of the sketch of a vector that is compared with the sketch of another version
+SAME = 0.1  # two vectors of unit length are the same if their distance is smaller
+KEPT = 0.5  # if at least this share of nodes has the same vector as before, these nodes do not move
 
 
 Vectors = Callable[[np.ndarray], np.ndarray]  # (k,) places → (k, d) float32
@@ -38,10 +38,13 @@ Vectors = Callable[[np.ndarray], np.ndarray]  # (k,) places → (k, d) float32
 
 @dataclass(frozen=True, eq=False)
 class MapLayout:
-    """Where nodes lie.
+    """Positions of nodes on the map.
 
-    numbers: (m,) of the nodes, ascending. sketches: (m, 16) of the vectors by which they were put there.
-    positions: (m, 2) from 0 to 1. extent: the length of the longer side of the map, in units of the kernel.
+    Attributes:
+        numbers: (m,) node numbers, ascending.
+        sketches: (m, 16) sketches of the vectors from which the positions were computed.
+        positions: (m, 2) positions from 0 to 1.
+        extent: Length of the longer side of the map, in units of the kernel.
     """
 
     numbers: np.ndarray
@@ -51,13 +54,13 @@ class MapLayout:
 
     @classmethod
     def framed(cls, numbers: np.ndarray, sketches: np.ndarray, positions: np.ndarray) -> "MapLayout":
-        """With the centre of all positions in the middle. positions: in units of the kernel."""
+        """Make a layout from positions in units of the kernel, with their centre in the middle."""
         low, high = positions.min(axis=0), positions.max(axis=0)
         extent = max(float((high - low).max()), 1e-9)
         return cls(numbers, sketches, (positions - (low + high) / 2) / extent + 0.5, extent)
 
     def places_of(self, numbers: np.ndarray) -> np.ndarray:
-        """(k,) the place of each node number; −1 for others."""
+        """Return (k,) places of node numbers; −1 for others."""
         if self.numbers.size == 0:
             return np.full(numbers.size, -1, dtype=np.int64)
         places = np.searchsorted(self.numbers, numbers).clip(max=self.numbers.size - 1)
@@ -65,13 +68,13 @@ class MapLayout:
 
 
 def lay_out(numbers: np.ndarray, vectors: Vectors, before: MapLayout | None = None) -> MapLayout:
-    """Positions of nodes, aligned with those that they had before.
+    """Compute positions of nodes, aligned with the positions that they had before.
 
-    A node whose vector is about the one by which it was put there stays exactly where it was; any other is put between
-    its nearest neighbours that stay. If fewer than half of the nodes stay, all positions are optimised again, starting
-    from the old ones.
+    A node whose vector has hardly changed stays exactly where it was; any other is placed between its nearest
+    neighbours that stay. If fewer than half of the nodes stay, all positions are optimised again, starting from the old
+    ones.
 
-    numbers: (m,) ascending. vectors: what nodes are compared by, for places in ``numbers``.
+    ``numbers``: (m,) ascending. ``vectors``: vectors by which nodes are compared, for places in ``numbers``.
     """
     if numbers.size == 0:
         return MapLayout(numbers, np.zeros((0, SKETCH), dtype=np.float32), np.zeros((0, 2)), 1.0)
@@ -98,13 +101,13 @@ def _blocks(count: int) -> list[np.ndarray]:
 
 
 def sketches_of(vectors: np.ndarray) -> np.ndarray:
-    """(k, 16) projections of the rows, of unit length, onto fixed directions: distances hardly change."""
+    """Return (k, 16) projections of the rows, of unit length, onto fixed directions; distances hardly change."""
     directions = np.random.default_rng(0).standard_normal((vectors.shape[1], SKETCH), dtype=np.float32)
     return unit_rows(vectors) @ (directions / np.float32(SKETCH**0.5))
 
 
 def compressed(vectors: Vectors, count: int) -> np.ndarray:
-    """(count, at most ``COMPONENTS``) principal components, rows of unit length; a sample gives directions."""
+    """Return (count, at most ``COMPONENTS``) principal components from a sample; rows have unit length."""
     sample = vectors(np.unique(np.linspace(0, count - 1, min(SAMPLE, count)).astype(np.int64)))
     mean = sample.mean(axis=0)
     directions = np.eye(sample.shape[1], dtype=np.float32)
@@ -116,16 +119,16 @@ def compressed(vectors: Vectors, count: int) -> np.ndarray:
 
 
 def spread_start(values: np.ndarray) -> np.ndarray:
-    """(m, 2) the two leading principal components with deviation 1."""
+    """Return (m, 2) the two leading principal components with standard deviation 1."""
     start = principal_components(values, 2)
     start = np.pad(start, ((0, 0), (0, max(0, 2 - start.shape[1]))))[:, :2]
     return start / max(float(start.std(axis=0).max(initial=0.0)), 1e-9)
 
 
 def between_neighbours(values: np.ndarray, known: np.ndarray, positions: np.ndarray) -> np.ndarray:
-    """(m, 2) positions: known nodes keep theirs, others get the mean of those of the known nodes most like them.
+    """Return (m, 2) positions: known nodes keep theirs, others get the mean position of the most similar known nodes.
 
-    values: (m, d) of unit length. known: (m,) bool, with a node at least. positions: (m, 2), read where known.
+    ``values``: (m, d), rows of unit length. ``known``: (m,) bool, at least one is True.
     """
     positions, sought, anchors = positions.copy(), np.flatnonzero(~known), np.flatnonzero(known)
     count = min(BETWEEN, anchors.size)
@@ -136,7 +139,7 @@ def between_neighbours(values: np.ndarray, known: np.ndarray, positions: np.ndar
 
 
 def optimised(values: np.ndarray, positions: np.ndarray, *, early: bool) -> np.ndarray:
-    """(m, 2) positions after all steps from a start. early: with the steps in which clusters form."""
+    """Return (m, 2) positions after all steps. ``early``: include the steps in which clusters form."""
     count = len(values)
     if count < 3:
         return positions
@@ -155,7 +158,9 @@ def optimised(values: np.ndarray, positions: np.ndarray, *, early: bool) -> np.n
 
 @dataclass(frozen=True, eq=False)
 class Links:
-    """The symmetric graph of nearest neighbours, row by row. rows, others: (l,) its links. starts: (m,) of the rows."""
+    """Symmetric graph of nearest neighbours, row by row: (l,) ``rows`` and ``others`` of its links, (m,) ``starts`` of
+    rows.
+    """
 
     rows: np.ndarray
     others: np.ndarray
@@ -163,7 +168,7 @@ class Links:
 
     @classmethod
     def of(cls, values: np.ndarray) -> "Links":
-        """The links between nodes and their nearest neighbours. values: (m, d) of unit length, m > 1."""
+        """Link each node to its nearest neighbours. ``values``: (m, d), rows of unit length, m > 1."""
         count = len(values)
         near = most_alike(values, min(NEIGHBOURS, count - 1))
         ends = np.repeat(np.arange(count), near.shape[1]), near.ravel()
@@ -172,14 +177,14 @@ class Links:
         return cls(np.repeat(np.arange(count), np.diff(links.indptr)), links.indices, links.indptr[:-1])
 
     def attraction(self, places: np.ndarray) -> np.ndarray:
-        """(2, m) Σ_j p_ij w_ij (y_j − y_i). places: (2, m)."""
+        """Return (2, m) Σ_j p_ij w_ij (y_j − y_i) at (2, m) places."""
         apart = [row[self.others] - row[self.rows] for row in places]
         weights = 1 / (1 + apart[0] ** 2 + apart[1] ** 2) / self.rows.size
         return np.stack([np.add.reduceat(weights * part, self.starts) for part in apart])
 
 
 def most_alike(values: np.ndarray, count: int) -> np.ndarray:
-    """(m, count) the other rows that each row is most like, in any order.
+    """Return (m, count) the other rows that each row is most similar to, in any order.
 
     Only the ``count`` groups of columns with the largest maxima can hold the ``count`` largest cosines of a row.
     """
@@ -201,14 +206,14 @@ def most_alike(values: np.ndarray, count: int) -> np.ndarray:
 
 
 class Repulsion:
-    """Σ_j w_ij² (y_i − y_j) / Z on a grid, with bilinear weights; the kernels of the last grid are kept."""
+    """Computes Σ_j w_ij² (y_i − y_j) / Z on a grid with bilinear weights; caches the kernels of the last grid."""
 
     def __init__(self) -> None:
         self._grid = (0, 0.0)  # its size and the side of a cell
         self._kernels: list[np.ndarray] = []
 
     def at(self, places: np.ndarray) -> np.ndarray:
-        """(2, m) for (2, m) places."""
+        """Return (2, m) values at (2, m) places."""
         low = places.min(axis=1, keepdims=True)
         extent = float((places - low).max())
         cell = max(CELL, extent / MOST_CELLS)
@@ -229,7 +234,7 @@ class Repulsion:
         return np.stack([across, down]) / max(float((total - 1).sum(dtype=np.float64)), 1e-9)
 
     def _prepare(self, size: int, cell: float) -> None:
-        """The spectra of w, and of w² times the distance across and down."""
+        """Compute the spectra of w, and of w² times the distance across and down."""
         if self._grid == (size, cell):
             return
         away = (fft.fftfreq(size) * size * cell).astype(np.float32)

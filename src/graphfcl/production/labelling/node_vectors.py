@@ -1,4 +1,4 @@
-"""Vectors that nodes are compared by: those of the learner, or features that depend on no label."""
+"""Vectors by which nodes are compared: from the learner, or from features that depend on no label."""
 
 from collections.abc import Callable
 
@@ -9,16 +9,16 @@ from graphfcl.graph.interfaces import VisibleNodes
 from graphfcl.production.answers.row_values import node_rows
 from graphfcl.production.model.state import ModelState
 
-MANY = 50_000  # nodes above which all of them together are compared by fewer columns
-SAMPLE = 10_000  # nodes that choose those columns
-COLUMNS = 64
-BLOCK = 16_384  # nodes whose vectors are in memory at once then
+MANY = 50_000  # above this number of nodes, all nodes together are compared by principal components
+SAMPLE = 10_000  # nodes from which the components are computed
+COLUMNS = 64  # number of components
+BLOCK = 16_384  # nodes whose vectors are projected at once
 
 Vectors = Callable[[np.ndarray], np.ndarray]  # (r,) rows of the visible graph → (r, d) float32
 
 
 def vectors_of(state: ModelState) -> Vectors:
-    """The vectors of the nodes of a model. One thread at a time uses its learner.
+    """Return the vectors of the nodes of a model. One thread at a time uses its learner.
 
     Without features, a learner sees little more than degrees; nodes are then compared by their links.
     """
@@ -45,21 +45,21 @@ def vectors_of(state: ModelState) -> Vectors:
 
 
 def vectors_without_learner(visible: VisibleNodes, seed: int = 0) -> Vectors:
-    """Vectors without a learner: features of a node and its neighbourhood, and links if features are few."""
+    """Return vectors without a learner: features of a node and its neighbourhood, and links if features are few."""
     table = untrained_vectors(visible, seed=seed)
     return lambda rows: table[rows]
 
 
 def vector_table(state: ModelState) -> np.ndarray:
-    """(n, d) of all nodes of a model, as :func:`vectors_of_all` has them; computed once for a state of the model."""
+    """Return the (n, d) vectors of :func:`vectors_of_all` for a model; computed once per state of the model."""
     count, seed = state.parts.graph.visible.row_count, state.parts.configuration.seed
     return state.answering.memory.find("vectors", lambda: vectors_of_all(vectors_of(state), count, seed))
 
 
 def vectors_of_all(vectors: Vectors, count: int, seed: int) -> np.ndarray:
-    """(n, d) of all ``count`` nodes; of many only their leading principal components, so that 10⁶ nodes fit.
+    """Return (n, d) vectors of ``count`` nodes; if there are many, their leading principal components, to save memory.
 
-    The components are those of a sample.
+    The components are computed from a sample.
     """
     random = np.random.default_rng([seed, 21])
     if count <= MANY:

@@ -1,7 +1,7 @@
-"""How diverse some nodes are, compared with random members of known classes.
+"""Measure how diverse some nodes are, compared with random members of known classes.
 
-Two nodes are far apart if many nodes of the graph are nearer to one of them than the other is. With r(u, v) the share
-of sampled nodes that are more similar to u than v is, the spread of a set of nodes is the mean of log r(u, v) over its
+Two nodes are far apart if many nodes of the graph are nearer to one of them than the other is. Let r(u, v) be the share
+of sampled nodes that are more similar to u than v is. The spread of a set of nodes is the mean of log r(u, v) over its
 pairs. Shares are used instead of cosines because classes differ in density.
 """
 
@@ -18,18 +18,30 @@ from graphfcl.production.answers.row_values import node_rows
 from graphfcl.production.labelling.node_vectors import vectors_of
 from graphfcl.production.model.state import ModelState
 
-DRAWN = 2_000  # nodes that similarities are compared with
-KNOWN = 4_000  # labelled nodes that random sets are drawn from, at most
-BASKETS = 300  # random sets of as many members of one known class
-LARGEST = 50  # nodes of a set that are compared, at most
-SAME = 1e-5  # a cosine is larger only by more than this: the same one is rounded differently in two products
-ALIKE = 0.02  # nodes are too alike if at most this share of the random sets is as alike
+DRAWN = 2_000  # sampled nodes that define r(u, v)
+KNOWN = 4_000  # most labelled nodes from which random sets are drawn
+BASKETS = 300  # number of random sets, each of members of one known class
+LARGEST = 50  # most nodes of a set that are compared
+SAME = 1e-5  # cosines that differ less are equal: two matrix products round the same cosine differently
+ALIKE = 0.02  # nodes are too similar if at most this share of the random sets is less diverse
 
 
 @dataclass(frozen=True)
 class Spread:
-    """value: 0..1, the share of random sets of one known class that are less spread. alike: whether that is so low that
-    more diverse nodes would teach more. say: one sentence."""
+    """Diversity of some nodes.
+
+    Args:
+        value: Share, 0 to 1, of random sets of nodes of one known class that are less diverse.
+        alike: Whether the share is so low that more diverse nodes would teach a class better.
+        say: One sentence.
+
+    Examples:
+        >>> from graphfcl import GraphClassifier, load_dataset
+        >>> graph, _ = load_dataset("synthetic:nodes=200,edges=800,classes=6,features=30")
+        >>> model = GraphClassifier("sgc-ridge").fit(graph)
+        >>> model.spread([0, 1, 2, 3]).alike
+        False
+    """
 
     value: float
     alike: bool
@@ -37,12 +49,12 @@ class Spread:
 
 
 def spread_of(state: ModelState, nodes: Sequence[Any]) -> Spread:
-    """How spread some nodes are, against as many members of a known class."""
+    """Measure how diverse some nodes are, compared with as many members of a known class."""
     parts = state.parts
     visible, label_store = parts.graph.visible, parts.label_store
     rows = np.unique(visible.rows(parts.graph.numbers_of(list_of_nodes(nodes))))
     if not rows.size:
-        raise InputError("an empty basket has no spread: give at least one node.")
+        raise InputError("there is no node to measure the spread of: give at least one node.")
     if rows.size == 1:
         return Spread(0.0, False, "One node says nothing about spread: add more, from other corners of the class.")
     random = np.random.default_rng(rows.size)
@@ -63,9 +75,10 @@ def spread_of(state: ModelState, nodes: Sequence[Any]) -> Spread:
 
 
 def spread_of_rows(basket: np.ndarray, around: np.ndarray) -> float:
-    """The mean over pairs (u, v) of log((1 + nodes around that are more like u than v is) / (1 + nodes around)).
+    """Return the mean over pairs (u, v) of log((1 + nodes around that are more similar to u than v is) / (1 + nodes
+    around)).
 
-    basket: (n, d), n at least 2. around: (m, d). Both of unit length.
+    ``basket``: (n, d) the nodes, n at least 2. ``around``: (m, d) sampled nodes. Rows have unit length.
     """
     count = len(basket)
     likeness = np.sort(basket @ around.T, axis=1)
@@ -78,9 +91,9 @@ def spread_of_rows(basket: np.ndarray, around: np.ndarray) -> float:
 def _random_spreads(
     values: np.ndarray, classes: np.ndarray, size: int, around: np.ndarray, random: np.random.Generator
 ) -> np.ndarray:
-    """(baskets,) spreads of ``size`` members each, drawn from one class; every class that has so many counts the same.
+    """Return (sets,) spreads of ``size`` random members of one class; every class that is large enough counts the same.
 
-    Where none has, baskets are as large as the largest class.
+    If no class is large enough, sets are as large as the largest class.
     """
     members = [np.flatnonzero(classes == each) for each in np.unique(classes)]
     size = min(size, max((each.size for each in members), default=0))

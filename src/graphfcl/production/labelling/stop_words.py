@@ -1,4 +1,4 @@
-"""English words without a meaning of their own, which explain nothing. Models see them; people are not shown them."""
+"""English stop words. Models use them as features, but descriptions for people leave them out."""
 
 WORDS = """
 a about above after again all also although am an and any are as at be because been before being below between both but
@@ -12,5 +12,5 @@ STOP_WORDS = frozenset(WORDS.split())
 
 
 def explains(feature: object) -> bool:
-    """Whether the name of a feature says something."""
+    """Return whether the name of a feature says something."""
     return str(feature).lower() not in STOP_WORDS

@@ -1,4 +1,6 @@
-"""What to label next: nodes that a strategy names, each with a reason in plain words and what the model thinks."""
+"""What to label next: nodes that a strategy chooses, each with a reason in plain words and the model's likeliest
+classes.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,25 +22,39 @@ from graphfcl.production.labelling.node_vectors import vector_table, vectors_of_
 from graphfcl.production.model.parts import seed_of, whole_number
 from graphfcl.production.model.state import ModelState, RowAnswers
 
-LIKELIEST = 5  # classes that a suggestion names
-COUNTED = 20_000  # candidates that are assigned to the most similar suggestion; of more, so many are drawn
-LABELLED = 5_000  # labelled nodes that they may be more similar to instead
-FEW = 60  # labels below which a class of a graph without a model counts as few-shot
+LIKELIEST = 5  # most classes of a suggestion
+COUNTED = 20_000  # most candidates that are assigned to the most similar suggestion; a random sample of more
+LABELLED = 5_000  # most labelled nodes that candidates may be more similar to than to a suggestion
+FEW = 60  # without a model, a class with fewer labels counts as few-shot
 
 Likeliest = tuple[tuple[ClassLabel, float], ...]  # classes and their probabilities, likeliest first
 
 
 @dataclass(frozen=True)
 class Suggestion:
-    """A node worth labelling.
+    """Unlabelled node that is worth labelling.
 
-    node: its id. reason: ``cluster``, ``unknown``, ``uncovered``, ``between`` or ``random``; ``unknown`` only if the
-        model calls the node unknown. why: one sentence.
-    classes, probabilities: the likeliest classes, at most 5, and how probable each is; none without a model.
-    unknown: whether the model calls it unknown, as in :meth:`GraphClassifier.predictions`. unknown_score: its unknown
-        score, 0 without a model.
+    Each field is a plain value or a tuple of values of one type, so that pandas and Polars can make a table of
+    suggestions.
 
-    Each field is a plain value or a tuple of values of one type, so that pandas and polars make a table of suggestions.
+    Args:
+        node: Id of the node.
+        reason: ``cluster``, ``unknown``, ``uncovered``, ``between`` or ``random``. ``unknown`` only if the model calls
+            the node unknown.
+        why: One sentence that explains the reason.
+        classes: Likeliest classes, at most 5; empty without a model.
+        probabilities: Probability of each of these classes.
+        unknown: Whether the model calls the node unknown, as in :meth:`GraphClassifier.predictions`.
+        unknown_score: Unknown score of the node; 0 without a model.
+
+    Examples:
+        >>> from graphfcl import load_dataset, suggest_for_graph
+        >>> graph, _ = load_dataset("synthetic:nodes=200,edges=800,classes=6,features=30")
+        >>> best, *others = suggest_for_graph(graph, budget=3)
+        >>> best.reason
+        'cluster'
+        >>> len(others)
+        2
     """
 
     node: Any
@@ -50,7 +66,7 @@ class Suggestion:
     unknown_score: float
 
     def as_json(self) -> dict[str, Any]:
-        """Its fields as JSON values."""
+        """Return the fields as JSON values."""
         return {
             "node": self.node,
             "reason": self.reason,
@@ -67,7 +83,7 @@ class Suggestion:
 def suggest_for_model(
     state: ModelState, budget: int, strategy: str | type[Strategy], seed: int
 ) -> tuple[Suggestion, ...]:
-    """Nodes of a model without a label, best first."""
+    """Suggest unlabelled nodes of a model, best first."""
     budget, seed, strategy = _checked(budget, seed, strategy)
     parts, probabilities, random = state.parts, RowAnswers(state), np.random.default_rng([seed, 20])
     visible, labels, calibration = parts.graph.visible, parts.label_store, state.calibration()
@@ -96,11 +112,31 @@ def suggest_for_model(
 def suggest_for_graph(
     graph: AnyGraph, budget: int = 20, *, strategy: str | type[Strategy] = "auto", seed: int = 0
 ) -> tuple[Suggestion, ...]:
-    """Nodes of a graph without a model, best first.
+    """Suggest nodes of a graph to label before there is a model.
 
-    Labelled nodes are not suggested, and count as taught. If all of them are labelled, they count as not labelled.
-    Nodes are compared by features that depend on no label, and by their links where features are few or missing;
-    strategies that need a model are refused.
+    Nodes are compared by features that depend on no label, and by their links where features are few or missing.
+
+    Args:
+        graph: Graph in memory or :class:`GraphFolder`; PyG data and networkx graphs are converted. Labelled nodes are
+            not suggested, and count as taught. If all nodes are labelled, the labels are ignored.
+        budget: Largest number of suggestions.
+        strategy: Name of a strategy, or a subclass of :class:`Strategy`. Strategies that need a model are refused.
+        seed: Seed of the random generator.
+
+    Returns:
+        Suggestions, best first.
+
+    Raises:
+        InputError: If an argument is unusable, or the strategy needs a model.
+
+    Examples:
+        >>> from graphfcl import load_dataset, suggest_for_graph
+        >>> graph, _ = load_dataset("synthetic:nodes=200,edges=800,classes=6,features=30")
+        >>> suggestions = suggest_for_graph(graph, budget=5)
+        >>> len(suggestions)
+        5
+        >>> suggestions[0].why
+        'it is typical of ... nodes that no labelled node is nearer to'
     """
     graph = as_graph(graph, "suggest_for_graph")
     budget, seed, strategy = _checked(budget, seed, strategy)
@@ -134,13 +170,13 @@ def _suggestions(
     scores: np.ndarray,
     unknown: np.ndarray,
 ) -> tuple[Suggestion, ...]:
-    """Queries with their reasons. ids, scores, unknown: (w,) of their nodes. classes: their likeliest classes."""
+    """Make suggestions of queries, from (w,) ids, unknown scores and flags, and the likeliest classes of each."""
     sizes = _represented(learning, np.array([query.row for query in queries], dtype=np.int64))
     of_query = zip(ids.tolist(), queries, sizes.tolist(), classes, scores.tolist(), unknown.tolist(), strict=True)
     suggestions = []
     for node, query, size, likeliest, score, is_unknown in of_query:
         reason = query.reason
-        if reason in ("unknown", "uncovered"):  # a strategy knows only how nodes compare
+        if reason in ("unknown", "uncovered"):  # strategies do not know which nodes the model calls unknown
             reason = "unknown" if is_unknown else "uncovered"
         why = _sentence(reason, size, likeliest, score, learning)
         names, probabilities = tuple(name for name, _ in likeliest), tuple(share for _, share in likeliest)
@@ -149,9 +185,10 @@ def _suggestions(
 
 
 def suggestion_table(suggestions: Sequence[Suggestion]) -> dict[str, np.ndarray]:
-    """Columns ``node, class, guess, probability, unknown, reason, why``; ``class`` is empty, to be filled in.
+    """Return the columns ``node, class, guess, probability, unknown, reason, why``; ``class`` is empty, to be filled
+    in.
 
-    The model's likeliest class is its guess: a file that is not filled in teaches nothing.
+    The model's likeliest class is the ``guess``, so a file that is not filled in teaches nothing.
     """
     first = [(each.classes[0], each.probabilities[0]) if each.classes else ("", 0.0) for each in suggestions]
     nodes = [each.node for each in suggestions]
@@ -168,12 +205,12 @@ def suggestion_table(suggestions: Sequence[Suggestion]) -> dict[str, np.ndarray]
 
 
 def _checked(budget: int, seed: int, strategy: str | type[Strategy]) -> tuple[int, int, str]:
-    """The arguments, and the name of the strategy, refused before anything is computed if they cannot be used."""
+    """Return the arguments and the name of the strategy, or refuse unusable ones before anything is computed."""
     from graphfcl.active.registry import register_strategy
 
     budget = whole_number(budget, "the budget", 20)
     if budget < 1:
-        raise InputError(f"a budget of {budget} makes no sense: ask for at least one node.")
+        raise InputError(f"the budget is {budget}: ask for at least one node.")
     name = strategy if isinstance(strategy, str) else register_strategy(strategy).name
     return budget, seed_of(seed), find_strategy(name).name
 
@@ -199,7 +236,9 @@ def _sentence(reason: str, size: int, classes: Likeliest, score: float, learning
 
 
 def _represented(learning: ActiveLearningState, rows: np.ndarray) -> np.ndarray:
-    """(w,) how many candidates are more like a query than like other queries and labelled nodes, itself included."""
+    """Return (w,) numbers of candidates that are more similar to a query than to others and to labelled nodes, with
+    itself.
+    """
     if not rows.size:
         return np.zeros(0, dtype=np.int64)
     random, candidates = np.random.default_rng(0), learning.candidates

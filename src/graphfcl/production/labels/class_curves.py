@@ -6,12 +6,19 @@ from typing import Any
 
 from graphfcl.production.labels.history import Entry, lineage, percent
 
-NAMED = 3  # classes of a change that are listed
+NAMED = 3  # classes that the text about a change lists
 
 
 @dataclass(frozen=True)
 class CurvePoint:
-    """Labels and recall of a class after a change. recall: None if it was not measured."""
+    """Labels and recall of a class after a change.
+
+    Attributes:
+        version: Version that holds the change; None if it is not saved.
+        when: Time of the change.
+        labels: Number of labels.
+        recall: Recall of the class; None if it was not measured.
+    """
 
     version: int | None
     when: str
@@ -23,10 +30,10 @@ class CurvePoint:
 
 
 def class_curves(entries: Sequence[Entry]) -> dict[str, list[CurvePoint]]:
-    """The points of each class that a model has, oldest first: changes of its number of labels, and the newest recall.
+    """Return the points of each class of a model, oldest first: changes of its number of labels, and the newest recall.
 
-    A class keeps its points when it is renamed. What a rollback undid is left out. Only classes that a change names are
-    visited, so the time grows with the number of labels, not with changes × classes.
+    A class keeps its points when it is renamed. Changes that a rollback undid are left out. Only classes that a change
+    names are visited, so the time grows with the number of labels, not with changes × classes.
     """
     curves: dict[str, list[CurvePoint]] = {}
     measured: Entry = {}
@@ -49,7 +56,7 @@ def class_curves(entries: Sequence[Entry]) -> dict[str, list[CurvePoint]]:
 
 
 def labels_text(entry: Entry) -> str:
-    """A short text with labels and recall, in percent, of the classes to which a change gave labels; "" for a fit."""
+    """Describe labels and recall, in percent, of the classes to which a change gave labels; empty for a fit."""
     if entry["what"] in ("fit", "refit", "rename"):
         return ""
     try:

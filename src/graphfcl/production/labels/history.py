@@ -1,7 +1,7 @@
 """The history of a model: one entry per change, oldest first.
 
-An entry is plain JSON values: ``version`` (None until it is saved), ``when``, ``what``, what else the change says of
-itself, and, where it was measured, ``accuracy`` and ``warning``.
+An entry consists of JSON values: ``version`` (None until it is saved), ``when``, ``what``, fields that depend on the
+kind of change, and, if they were measured, ``accuracy`` and ``warning``.
 """
 
 import datetime
@@ -25,7 +25,13 @@ Entry = dict[str, Any]
 
 @dataclass(eq=False)
 class Past:
-    """The entries of a folder, read on first use. count: of entries. accuracy: the last one that was measured."""
+    """The entries stored in a folder, read on first use.
+
+    Attributes:
+        read: Reads the entries.
+        count: Number of entries.
+        accuracy: Newest accuracy that was measured.
+    """
 
     read: Callable[[], list[Entry]]
     count: int
@@ -33,7 +39,7 @@ class Past:
 
     @cached_property
     def entries(self) -> list[Entry]:
-        """All of them."""
+        """All entries."""
         entries = self.read()
         self.count = len(entries)
         return entries
@@ -42,14 +48,16 @@ class Past:
 class History(Sequence[Entry]):
     """Entries, oldest first. Immutable: a change makes a new history.
 
-    past: the entries of a folder. new: the entries since then.
+    Args:
+        new: Entries since the version that was loaded.
+        past: Entries stored in a folder.
     """
 
     def __init__(self, new: Iterable[Entry] = (), past: Past | None = None) -> None:
         self._new, self._past = tuple(new), past
 
     def entries(self) -> list[Entry]:
-        """Copies of all entries."""
+        """Return copies of all entries."""
         before = [] if self._past is None else self._past.entries
         return [dict(entry) for entry in (*before, *self._new)]
 
@@ -60,7 +68,7 @@ class History(Sequence[Entry]):
         return iter(self.entries())
 
     def __getitem__(self, place: Any) -> Any:
-        """One entry, or a list of some; the newest ones are available without reading the folder."""
+        """Return one entry, or a list of some; the newest ones are available without reading the folder."""
         if isinstance(place, int) and -len(self._new) <= place < 0:
             return dict(self._new[place])
         return self.entries()[place]
@@ -74,12 +82,12 @@ class History(Sequence[Entry]):
     __hash__ = None  # type: ignore[assignment]
 
     def plus(self, entries: Iterable[Entry]) -> "History":
-        """A history with further entries."""
+        """Return a history with further entries."""
         return History((*self._new, *entries), self._past)
 
     def saved_as(self, number: int, count: int) -> "History":
-        """The same, of which the first ``count`` changes are in a version; a first version holds all of them."""
-        if number == 1:  # the first version of another folder, perhaps
+        """Return the same history after its first ``count`` changes were saved as version ``number``."""
+        if number == 1:  # the first version of a folder holds all changes, also those saved elsewhere before
             return History({**entry, "version": 1} if at < count else entry for at, entry in enumerate(self.entries()))
         first = len(self) - len(self._new)
         saved = (
@@ -89,12 +97,12 @@ class History(Sequence[Entry]):
         return History(saved, self._past)
 
     def last_accuracy(self) -> dict[str, Any] | None:
-        """The newest accuracy that was measured."""
+        """Return the newest accuracy that was measured."""
         measured = (entry["accuracy"] for entry in reversed(self._new) if (entry.get("accuracy") or {}).get("classes"))
         return next(measured, None if self._past is None else self._past.accuracy)
 
     def unsaved(self) -> list[Entry]:
-        """The changes since the model was loaded or saved."""
+        """Return the changes since the model was loaded or saved."""
         return [dict(entry) for entry in self._new if entry["version"] is None]
 
     def __getstate__(self) -> dict[str, Any]:
@@ -103,12 +111,12 @@ class History(Sequence[Entry]):
 
 
 def now() -> str:
-    """The time in UTC, to the second."""
+    """Return the time in UTC, to the second."""
     return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
 
 
 def new_entry(change: dict[str, Any]) -> Entry:
-    """An entry that no version holds yet."""
+    """Make an entry that no version holds yet."""
     return {"version": None, "when": now(), **change}
 
 
@@ -119,14 +127,15 @@ def written_by_graphfcl() -> Iterator[None]:
         yield
     except (LookupError, TypeError, ValueError, AttributeError) as error:
         raise InputError(
-            "the history of the model is not one that graphfcl writes: `graphfcl history --json` shows it."
+            "the history of the model cannot be read, because graphfcl did not write it: `graphfcl history --json` "
+            "shows it."
         ) from error
 
 
 def lineage(entries: Sequence[Entry]) -> list[Entry]:
-    """The changes that led to the last one, oldest first, without those that a rollback undid."""
-    before: list[int] = []  # for each entry the one that it follows, -1 at the start
-    last_of: dict[Any, int] = {}  # the last entry of each version
+    """Return the changes that led to the last one, oldest first, without changes that a rollback undid."""
+    before: list[int] = []  # for each entry the place of the entry that it follows; -1 for the first one
+    last_of: dict[Any, int] = {}  # the place of the last entry of each version
     last = -1
     for place, entry in enumerate(entries):
         if entry["what"] == "rollback":
@@ -151,7 +160,7 @@ def short_time(when: str) -> str:
 
 
 def change_text(entry: Entry) -> str:
-    """A change in a few words; only its verb if graphfcl did not write the entry."""
+    """Describe a change in a few words; only its kind if graphfcl did not write the entry."""
     try:
         return _describe(entry)
     except (LookupError, TypeError, ValueError, AttributeError):
@@ -159,14 +168,14 @@ def change_text(entry: Entry) -> str:
 
 
 def change_notes(entry: Entry) -> list[str]:
-    """Notes on effects of a change that a user might not expect."""
+    """Return notes on effects of a change that a user might not expect."""
     same, words, unknown = (entry.get(key) for key in ("unchanged", "words", "unknown_words"))
     notes = []
     if isinstance(same, list) and same:
         notes.append(f"{counted(len(same), 'node')} had this label already ({_some(same)}): nothing changed for them.")
     if entry["what"] == "grow" and isinstance(words, int) and isinstance(unknown, int) and unknown:
         notes.append(
-            f"{unknown:,} of {words:,} words of the new nodes are outside the vocabulary of the fit and passed over: "
+            f"{unknown:,} of {words:,} words of the new nodes are outside the vocabulary of the fit and ignored: "
             "`refit --graph` learns new words."
         )
     if entry.get("unknown_edges"):
@@ -211,7 +220,7 @@ def _describe(entry: Entry) -> str:
 
 
 def _existing(entry: Entry) -> list[str]:
-    """What was done with nodes and edges that were in the graph already."""
+    """Describe what was done with nodes and edges that were in the graph already."""
     texts = []
     for prefix, text in (("updated_", "updated"), ("skipped_", "skipped"), ("same_", "the same as before")):
         sizes = [(entry.get(f"{prefix}{what}s"), what) for what in ("node", "edge")]

@@ -28,7 +28,7 @@ WHOLE_FLOAT = re.compile(r"(-?[0-9]+)\.0+")  # how pandas writes an integer in a
 
 @dataclass(frozen=True)
 class Statement:
-    """Who gave a label and when, as the user wrote it, and further columns stored with it; "" if unknown."""
+    """Who gave a label and when, as the user wrote it, and further columns stored with it; empty texts if unknown."""
 
     by: str = ""
     when: str = ""
@@ -36,7 +36,7 @@ class Statement:
 
     @classmethod
     def of(cls, by: Any, when: Any, kept: Mapping[str, Any], place: str) -> "Statement":
-        """Make a cleaned statement without empty columns. place: for messages."""
+        """Make a cleaned statement without empty columns; ``place`` says in messages where it was written."""
         if isinstance(when, datetime.date):
             when = when.isoformat()
         if len(kept) > MOST_COLUMNS:
@@ -57,16 +57,25 @@ class Statement:
 
     @classmethod
     def from_json(cls, values: Any) -> "Statement":
-        """The reverse of :meth:`as_json`; ValueError, KeyError or TypeError if it is something else."""
+        """Make a statement from the values of :meth:`as_json`; raises ValueError, KeyError or TypeError for anything
+        else.
+        """
         by, when, kept = values["by"], values["when"], dict(values["kept"])
         if not all(isinstance(text, str) for text in (by, when, *kept, *kept.values())):
-            raise ValueError("a statement is no text")
+            raise ValueError("a statement contains a value that is not a text")
         return cls(by, when, tuple(kept.items()))
 
 
 @dataclass(frozen=True)
 class Support:
-    """A node to learn, its class, where they were written (``place``, for messages), and who gave the label."""
+    """A node to learn.
+
+    Attributes:
+        node: Id of the node.
+        class_name: Its class.
+        place: Where the support was written, for messages.
+        statement: Who gave the label.
+    """
 
     node: Any
     class_name: str
@@ -75,12 +84,12 @@ class Support:
 
 
 def as_one_line(text: str) -> str:
-    """A text on one line, as it is stored: comments may have several lines."""
+    """Return a text on one line, as it is stored; comments may have several lines."""
     return normal(LINE_BREAKS.sub(" ", text))
 
 
 def people(statements: tuple[Statement, ...]) -> str:
-    """Who made some statements, for a message: "ann and bob, 2026-11-16"; "" without a name."""
+    """Name the people who made some statements, for a message: "ann and bob, 2026-11-16"; empty if no one is named."""
     named = [f"{each.by}, {each.when}" if each.when else each.by for each in statements if each.by]
     return " and ".join(dict.fromkeys(named))
 
@@ -90,14 +99,15 @@ def _clean(rule: TextRule, value: Any, place: str) -> str:
     return rule.clean(text, place) if text.strip() else ""
 
 
-Statements = Mapping[int, tuple[Statement, ...]]  # node number → who gave its label, oldest first
+Statements = Mapping[int, tuple[Statement, ...]]  # node number → statements about its label, oldest first
 
 
 class LabelRole(IntEnum):
-    """What a labelled node is for: training session 0, validation, or a class learned later.
+    """What a label is used for.
 
-    ACCEPTED: a person accepted the class that the model predicted. The model does not learn from such a label, and is
-    neither calibrated nor measured with it.
+    TRAIN and VALIDATION belong to session 0, SUPPORT to classes learned later. ACCEPTED means that a person accepted
+    the predicted class: the model does not learn from such a label, and uses it neither for calibration nor for
+    accuracy.
     """
 
     TRAIN = 0
@@ -110,14 +120,17 @@ class LabelRole(IntEnum):
 class LabelStore:
     """The labels of a model. Immutable: every change makes a new label store.
 
-    nodes, columns, parts: (m,) the labelled nodes, the learner's columns of their classes, and :class:`LabelRole`.
-    names: the class of each column; None if it is retired. Two columns may have the same name, after a merge with a
-        learner that cannot be restated.
-    session_zero_columns: how many of the columns are of session 0; they come first.
-    statements: who gave a label and when, where that is known.
-    integers: the model was fitted with integer classes. Names stay texts here; users write and get those that are whole
-        numbers as integers. See :meth:`text` and :meth:`label`.
-    fold: names that differ only by case, white space or accents are one class, as in the tables of the fit.
+    Attributes:
+        nodes: (m,) numbers of the labelled nodes.
+        columns: (m,) the learner's columns of their classes.
+        parts: (m,) the :class:`LabelRole` of each label.
+        names: Class of each column; None if it is retired. After a merge with a learner that cannot be restated, two
+            columns may have the same name.
+        session_zero_columns: Number of columns of session 0; they come first.
+        statements: Who gave a label and when, if that is known.
+        integers: The model was fitted with integer classes. Names are texts here; users write and get names that are
+            whole numbers as integers. See :meth:`text` and :meth:`label`.
+        fold: Names that differ only by case, white space or accents are one class, as in the tables of the fit.
     """
 
     nodes: np.ndarray
@@ -139,7 +152,7 @@ class LabelStore:
         integers: bool = False,
         fold: bool = False,
     ) -> "LabelStore":
-        """The labels after session 0."""
+        """Make the label store after session 0."""
         return cls(
             nodes=np.concatenate([train[0], validation[0]]),
             columns=np.concatenate([train[1], validation[1]]),
@@ -155,7 +168,7 @@ class LabelStore:
     # Classes as users write them
 
     def text(self, label: Any) -> str:
-        """The name of a class that a user gave as a text or a number.
+        """Return the name of a class that a user wrote as a text or a number.
 
         In a model with integer classes, "7", 7.0 and "7.0" are the class 7, and False and True the classes 0 and 1.
         """
@@ -168,7 +181,7 @@ class LabelStore:
         return whole[1] if whole else name
 
     def label(self, name: str) -> ClassLabel:
-        """The reverse: an integer if the model has integer classes and the name is a whole number."""
+        """Return a name as users write it: an integer if classes are integers and the name is a whole number."""
         return class_label(name, self.integers)
 
     @property
@@ -177,13 +190,13 @@ class LabelStore:
         return tuple(map(self.label, self.classes))
 
     def label_array(self) -> np.ndarray:
-        """(classes,) the same, int64 if all are integers, and otherwise Python objects."""
+        """(classes,) ``labels`` as int64 if all are integers, and otherwise as Python objects."""
         labels = self.labels
         whole = self.integers and all(isinstance(label, int) for label in labels)
         return np.array(labels, dtype=np.int64 if whole else object)
 
     def fault(self, name: str) -> str:
-        """Why a class cannot have this name; "" if it can."""
+        """Say why a class cannot have this name; empty if it can."""
         label = self.label(normal(name))
         if isinstance(label, int) and label < 0:
             return f"the class {label} is negative, which marks a node without a label: give 0 or a larger number"
@@ -197,16 +210,18 @@ class LabelStore:
         return tuple(dict.fromkeys(name for name in self.names if name is not None))
 
     def class_of_column(self) -> np.ndarray:
-        """(columns,) position in ``classes``; -1 where a column is retired."""
+        """(columns,) position in ``classes`` of the class of each column; -1 if the column is retired."""
         position = {name: number for number, name in enumerate(self.classes)}
         return np.array([-1 if name is None else position[name] for name in self.names], dtype=np.int64)
 
     def form(self, name: str) -> str:
-        """The form in which names of classes are compared."""
+        """Return the form in which names of classes are compared."""
         return bare_name(name) if self.fold else normal(name)
 
     def find(self, label: Any) -> str | None:
-        """The class that a user names, by its stored form or by its cleaned form if that is unique; or None."""
+        """Find the class that a user names, by its stored form, or by its cleaned form if that is unique; None if there
+        is none.
+        """
         name = self.text(label)
         if name in self.names:
             return name
@@ -220,7 +235,7 @@ class LabelStore:
         return same[0] if same else None
 
     def names_of(self, labels: Sequence[Any]) -> dict[Any, str]:
-        """The stored name of the class of each label, or its cleaned form if the class is new."""
+        """Return for each label the stored name of its class, or its cleaned form if the class is new."""
         stored = {label: self.find(label) for label in dict.fromkeys(labels)}
         cleaned = {label: normal(self.text(label)) for label, name in stored.items() if name is None}
         if self.fold:
@@ -229,7 +244,7 @@ class LabelStore:
         return {label: name or cleaned[label] for label, name in stored.items()}
 
     def resolve(self, label: Any) -> str:
-        """As :meth:`find`; a class that is not there is an error."""
+        """Find a class like :meth:`find`; raise an error if there is none."""
         stored, name = self.find(label), self.text(label)
         if stored is None:
             listed = f"there are {', '.join(self.classes[:12])}."
@@ -237,28 +252,28 @@ class LabelStore:
             raise InputError(f"the model knows no class {quoted(name)}: {hint}")
         return stored
 
-    def of_part(self, part: LabelRole) -> Labelled:
-        """Nodes and columns of one part."""
+    def with_role(self, part: LabelRole) -> Labelled:
+        """Return nodes and columns of the labels with one role."""
         here = self.parts == part
         return self.nodes[here], self.columns[here]
 
     def knowledge(self) -> tuple[Labelled, Labelled]:
-        """The labels to restate a learner with: those that session 0 trained on, and those learned later."""
-        return self.of_part(LabelRole.TRAIN), self.of_part(LabelRole.SUPPORT)
+        """Return the labels from which a learner is restated: training labels of session 0, and later labels."""
+        return self.with_role(LabelRole.TRAIN), self.with_role(LabelRole.SUPPORT)
 
     def counts(self, *, validation: bool = False) -> np.ndarray:
-        """(classes,) number of labels that each class was learned from, or of its validation nodes."""
-        here = self.parts == LabelRole.VALIDATION if validation else self._taught()
+        """(classes,) number of labels from which each class was learned, or of its validation nodes."""
+        here = self.parts == LabelRole.VALIDATION if validation else self._is_learned()
         classes = self.class_of_column()[self.columns[here]]
         return np.bincount(classes[classes >= 0], minlength=len(self.classes))
 
     def labels_of_columns(self, columns: np.ndarray) -> Labelled:
-        """Nodes and columns of all labels of some columns that a learner has learned."""
-        here = np.isin(self.columns, columns) & self._taught()
+        """Return nodes and columns of all labels of some columns that the learner has learned."""
+        here = np.isin(self.columns, columns) & self._is_learned()
         return self.nodes[here], self.columns[here]
 
-    def _taught(self) -> np.ndarray:
-        """(m,) whether the learner learned a label."""
+    def _is_learned(self) -> np.ndarray:
+        """(m,) whether the learner has learned a label."""
         return np.isin(self.parts, (LabelRole.TRAIN, LabelRole.SUPPORT))
 
     def accepted(self) -> np.ndarray:
@@ -267,15 +282,15 @@ class LabelStore:
 
     def reviewed(self) -> np.ndarray:
         """(r,) the nodes whose labels were reviewed."""
-        reviewed = (node for node, said in self.statements.items() if any(REVIEWED in dict(s.kept) for s in said))
+        reviewed = (node for node, each in self.statements.items() if any(REVIEWED in dict(s.kept) for s in each))
         return np.fromiter(reviewed, dtype=np.int64)
 
-    def given(self) -> "LabelStore":
-        """The same without accepted labels."""
+    def without_accepted(self) -> "LabelStore":
+        """Return the label store without accepted labels."""
         return self.without_nodes(self.nodes[self.accepted()]) if self.accepted().any() else self
 
     def count_trained(self, nodes: np.ndarray) -> int:
-        """How many of some labelled nodes session 0 was trained or validated on."""
+        """Count the nodes that session 0 was trained or validated on, among some labelled nodes."""
         return int((np.isin(self.nodes, nodes) & (self.parts <= LabelRole.VALIDATION)).sum())
 
     # Changes
@@ -283,7 +298,7 @@ class LabelStore:
     def with_supports(
         self, nodes: np.ndarray, columns: np.ndarray, new_names: Sequence[str], role: LabelRole = LabelRole.SUPPORT
     ) -> "LabelStore":
-        """More labelled nodes, and more classes, whose columns follow the last one."""
+        """Add labelled nodes, and classes whose columns follow the last one."""
         return replace(
             self,
             nodes=np.concatenate([self.nodes, nodes]),
@@ -293,13 +308,13 @@ class LabelStore:
         )
 
     def with_accepted(self, nodes: np.ndarray, classes: np.ndarray, statement: "Statement") -> "LabelStore":
-        """More accepted labels, of nodes without a label. classes: (m,) positions in ``classes``."""
+        """Add accepted labels of nodes without a label, with (m,) positions of their classes in ``classes``."""
         columns = np.array([self.names.index(name) for name in self.classes], dtype=np.int64)[classes]
         labels = self.with_supports(nodes, columns, (), LabelRole.ACCEPTED)
         return labels.with_statements(dict.fromkeys(nodes.tolist(), (statement,))) if statement else labels
 
     def with_accepted_of(self, other: "LabelStore") -> "LabelStore":
-        """With the accepted labels of another label store with the same numbers, of nodes that have no label here."""
+        """Add the accepted labels of another label store with the same node numbers, where nodes have no label here."""
         here = other.accepted() & ~np.isin(other.nodes, self.nodes)
         position = np.array([-1 if name not in self.classes else self.names.index(name) for name in other.names])
         columns = position[other.columns[here]]
@@ -311,13 +326,13 @@ class LabelStore:
         return replace(self, statements={**self.statements, **more})
 
     def renumbered(self, numbers: np.ndarray) -> "LabelStore":
-        """The same labels of nodes that have other numbers. numbers: (m,) in the order of ``nodes``."""
+        """Return the same labels for nodes with other numbers, (m,) in the order of ``nodes``."""
         moved = dict(zip(self.nodes.tolist(), numbers.tolist(), strict=True))
         statements = {moved[node]: each for node, each in self.statements.items() if node in moved}
         return replace(self, nodes=numbers, statements=statements)
 
     def without_nodes(self, nodes: np.ndarray) -> "LabelStore":
-        """Without the labels of some nodes."""
+        """Remove the labels of some nodes."""
         kept = ~np.isin(self.nodes, nodes)
         gone = set(self.nodes[~kept].tolist())
         statements = {node: each for node, each in self.statements.items() if node not in gone}
@@ -358,7 +373,7 @@ class LabelStore:
         return replace(kept, names=self._with_name(name, None))
 
     def without_empty_classes(self) -> tuple["LabelStore", list[str]]:
-        """Retire classes without a labelled node; returns their names, too."""
+        """Retire classes without a labelled node; returns the new label store and the names of these classes."""
         train, supports = self.knowledge()
         present = {self.names[column] for column in np.concatenate([train[1], supports[1]]).tolist()}
         emptied = [name for name in self.classes if name not in present]
@@ -368,7 +383,7 @@ class LabelStore:
         return labels, emptied
 
     def _is_of_class(self, name: str) -> np.ndarray:
-        """(m,) whether a labelled node is of a class."""
+        """(m,) whether a label has this class."""
         return np.isin(self.columns, [column for column, other in enumerate(self.names) if other == name])
 
     def _with_name(self, old: str, new: str | None) -> tuple[str | None, ...]:
@@ -380,7 +395,7 @@ def _is_whole_float(value: Any) -> bool:
 
 
 def statements_column(labels: LabelStore) -> list[str | None]:
-    """(m,) who gave each label, as JSON; None where that is unknown."""
+    """(m,) statements about each label as JSON; None if there are none."""
     return [
         json.dumps([statement.as_json() for statement in labels.statements[number]])
         if number in labels.statements
@@ -390,6 +405,9 @@ def statements_column(labels: LabelStore) -> list[str | None]:
 
 
 def read_statements(column: Sequence[str | None], nodes: np.ndarray) -> Statements:
-    """The reverse. nodes: (m,) numbers. ValueError, KeyError or TypeError if it is something else."""
+    """Read the values of :func:`statements_column`; raises ValueError, KeyError or TypeError for anything else.
+
+    ``nodes``: (m,) node numbers.
+    """
     pairs = zip(nodes.tolist(), column, strict=True)
     return {number: tuple(map(Statement.from_json, json.loads(text))) for number, text in pairs if text}

@@ -1,4 +1,4 @@
-"""What follows every change of a model: scores of all nodes, calibration and accuracy."""
+"""Compute scores of all nodes, calibration and accuracy, as after every change of a model."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -20,8 +20,8 @@ from graphfcl.production.model.parts import ModelParts
 from graphfcl.production.model.stored_version import StoredVersion
 from graphfcl.runtime.arrays import rank_in_run
 
-WORST = 3  # classes that a loss names
-FOLDS = 10  # of leave-one-out; a class with more supports leaves out several at a time
+WORST = 3  # classes that the text of a loss names
+FOLDS = 10  # folds of leave-one-out; a class with more supports leaves out several at a time
 MOST_QUERIES = 2000  # validation nodes per class on a graph of more than ``MANY_NODES``
 
 LeftOut = tuple[np.ndarray, np.ndarray, np.ndarray]  # (m,) nodes, (m,) their columns, (m, active columns) scores
@@ -32,7 +32,7 @@ def compute_answers(
 ) -> ModelAnswers:
     """Compute scores of all nodes, and calibrate and measure the model with them.
 
-    If the learner is due to be restated on a changed graph, a copy of it is restated first. stored: the version of
+    If the learner has to be restated on a changed graph, a copy of it is restated first. ``stored``: the version with
     these parts, which may have the scores.
     """
     with parts.graph.in_use(), parts.graph.at_work() as graph:
@@ -51,14 +51,21 @@ def compute_answers(
 
 
 def calibrate(parts: ModelParts, scores: Any) -> tuple[Calibration, np.ndarray, dict[str, Any] | None]:
-    """Calibrate and measure a model on its validation nodes, unless its calibration belongs to its scores.
+    """Calibrate and measure a model on its validation nodes, unless its calibration already belongs to its scores.
 
     The calibration is a function of scores, labels and the held-out run; the previous one is used only if there are no
-    validation nodes. Returns it with the (n, 2) readings of every node, and the accuracy as the history keeps it, None
-    if the model was calibrated before. Two numbers of the accuracy show whether a model ages: the mean probability of
-    the predicted classes of validation nodes (``confidence``), and the share of nodes called unknown (``unknown``).
+    validation nodes.
 
-    scores: (n, columns) of every row of its graph, an array or a table on disk.
+    Two numbers of the accuracy show whether a model ages: ``confidence`` is the mean probability of the predicted
+    classes of validation nodes, and ``unknown`` the share of nodes called unknown.
+
+    Args:
+        parts: Parts of the model.
+        scores: (n, columns) scores of all rows of its graph, as an array or a table on disk.
+
+    Returns:
+        The calibration, the (n, 2) readings of all nodes, and the accuracy as in the history; None if the model was
+        calibrated before.
     """
     visible, labels = parts.graph.visible, parts.label_store
     class_of_column = labels.class_of_column()
@@ -69,10 +76,10 @@ def calibrate(parts: ModelParts, scores: Any) -> tuple[Calibration, np.ndarray, 
         return parts.calibration, parts.calibration.readings(evidence), None
     if any(np.isnan(block).any() for block in used.blocks()):
         raise InputError(
-            f"the method {parts.configuration.method!r} gave scores that are no numbers: look for values that are "
-            "not finite in the features, or in the method; nothing was changed."
+            f"the method {parts.configuration.method!r} computed scores that are not numbers: look for values that are "
+            "not finite in the features or in the method; nothing was changed."
         )
-    nodes, columns = some_queries(visible, labels.of_part(LabelRole.VALIDATION), parts.configuration.seed)
+    nodes, columns = some_queries(visible, labels.with_role(LabelRole.VALIDATION), parts.configuration.seed)
     rows = visible.rows(nodes)
     left = left_out_scores(parts.learner, visible, labels, active)
     evidence = evidence_of(used, parts.calibration.temperature, visible, labels, active)
@@ -106,14 +113,17 @@ def calibrate(parts: ModelParts, scores: Any) -> tuple[Calibration, np.ndarray, 
 
 
 def some_queries(visible: VisibleNodes, validation: Labelled, seed: int) -> Labelled:
-    """The validation nodes that a model is measured on: all, or some of each class on a large graph."""
+    """Return the validation nodes that a model is measured on: all, or some of each class on a large graph."""
     return some_of_each_class(validation, MOST_QUERIES, seed) if visible.node_count > MANY_NODES else validation
 
 
 def evidence_of(
     scores: RowValues, temperature: float, visible: VisibleNodes, labels: LabelStore, active: np.ndarray
 ) -> Evidence:
-    """What OOD scores are computed from. scores: (n, active columns). active: columns that are not retired."""
+    """Collect the values from which OOD scores are computed.
+
+    ``scores`` are (n, active columns), and ``active`` the columns that are not retired.
+    """
     labelled = np.zeros(visible.row_count, dtype=bool)
     for nodes, _ in labels.knowledge():
         labelled[visible.rows(nodes)] = True
@@ -121,11 +131,11 @@ def evidence_of(
 
 
 def left_out_scores(learner: Learner, visible: VisibleNodes, labels: LabelStore, active: np.ndarray) -> LeftOut | None:
-    """Scores of the supports of classes learned after session 0, each while it is left out.
+    """Return scores of the supports of classes learned after session 0, each while it is left out.
 
-    active: columns that are not retired. A class with one support is not included. None if the learner cannot be
-    restated. Which supports are left out together follows from their node numbers, not from the order in which they
-    were learned.
+    A class with one support is not included. None if the learner cannot be restated. Which supports are left out
+    together depends on their node numbers, not on the order in which they were learned. ``active``: columns that are
+    not retired.
     """
     class_of_column = labels.class_of_column()
     supports = (labels.parts != LabelRole.VALIDATION) & ~labels.accepted()
@@ -151,7 +161,7 @@ def left_out_scores(learner: Learner, visible: VisibleNodes, labels: LabelStore,
 
 
 def class_recalls(classes: np.ndarray, predicted: np.ndarray, labels: LabelStore) -> dict[str, float]:
-    """Recall of each class that has nodes. classes, predicted: (n,) as positions in ``labels.classes``."""
+    """Return the recall of each class that has nodes, from (n,) true and predicted positions in ``labels.classes``."""
     count = len(labels.classes)
     sizes = np.bincount(classes, minlength=count)
     right = np.bincount(classes[classes == predicted], minlength=count)
@@ -163,28 +173,33 @@ def _mean(recalls: dict[str, float]) -> float | None:
 
 
 def regression_warning(history: History, accuracy: dict[str, Any], max_loss: float) -> str | None:
-    """A warning if the classes measured before lost more than ``max_loss`` of their mean recall."""
+    """Return a warning if the classes measured before lost more than ``max_loss`` of their mean recall."""
     measured = history.last_accuracy()
     loss = loss_of(measured, accuracy) if measured else None
     return str(loss) if loss and loss.share > max_loss else None
 
 
 def with_renamed_class(accuracy: dict[str, Any], old: str, new: str) -> dict[str, Any]:
-    """An accuracy of the history after a class got another name, which an earlier class may have had."""
+    """Return an accuracy after a class was renamed; an earlier class may have had the new name."""
     kept = {name: value for name, value in accuracy["classes"].items() if name == old or name != new}
     return {**accuracy, "classes": {new if name == old else name: value for name, value in kept.items()}}
 
 
 @dataclass(frozen=True)
 class Loss:
-    """What classes that were measured before and after lost. before, after: their recalls by name."""
+    """Loss of recall of classes that were measured before and after a change.
+
+    Attributes:
+        before: Recalls before the change, by class.
+        after: Recalls after the change, by class.
+    """
 
     before: dict[str, float]
     after: dict[str, float]
 
     @property
     def share(self) -> float:
-        """The difference of the mean recalls."""
+        """Difference of the mean recalls."""
         old, new = self._means()
         return old - new
 
@@ -205,7 +220,7 @@ class Loss:
 
 
 def loss_of(before: dict[str, Any], after: dict[str, Any]) -> Loss | None:
-    """The loss between two accuracies of the history; None if they have no class in common."""
+    """Return the loss between two accuracies of the history; None if they have no class in common."""
     old, new = before["classes"], after["classes"]
     both = [name for name in old if name in new]
     return Loss(*({name: recalls[name] for name in both} for recalls in (old, new))) if both else None

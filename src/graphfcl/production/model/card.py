@@ -1,4 +1,4 @@
-"""A model card: classes, data, accuracy, settings and hash of a model."""
+"""Model card: classes, data, accuracy, settings and hash of a model."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -17,18 +17,23 @@ from graphfcl.production.model.label_gain import MORE, expected_gains
 from graphfcl.production.model.parts import Configuration
 from graphfcl.production.model.state import ModelState
 
-EARLIER = 3  # numbers of labels before the current one that a card has of a class
-LEAST_GAIN = 0.01  # below it, no class is named
+EARLIER = 3  # earlier numbers of labels that a card lists for each class
+LEAST_GAIN = 0.01  # smallest gain for which a card names the class that gains most
 MEASURED = {"validation": "on validation nodes", "leave_one_out": "on supports of learned classes, each left out"}
 
 
 @dataclass(frozen=True)
 class ClassCard:
-    """One class. labels: nodes that it was learned from; validation: nodes that it is measured on.
+    """One class of a model.
 
-    few_shot: it was learned after the fit. recall: as measured last; None if it was not. gain: what its recall would
-    gain from ``MORE`` more labels (``label_gain.py``); None if that cannot be estimated. earlier: the last few numbers
-    of labels that it had before, with the recall measured then.
+    Attributes:
+        name: Name of the class.
+        labels: Number of nodes that it was learned from.
+        validation: Number of nodes that it is measured on.
+        few_shot: Whether it was learned after the fit.
+        recall: Recall as measured last; None if it was not measured.
+        gain: Expected gain of recall from ``MORE`` more labels (``label_gain.py``); None if it cannot be estimated.
+        earlier: The last few earlier numbers of labels, each with the recall measured then.
     """
 
     name: ClassLabel
@@ -47,11 +52,16 @@ class ClassCard:
 
 @dataclass(frozen=True)
 class ModelCard:
-    """The result of :meth:`ModelFolder.card`.
+    """Result of :meth:`ModelFolder.card`.
 
-    info: counts, sizes, and whether a refit is due. accuracy: ``validation`` and ``leave_one_out``, None where it was
-    not measured. data: the graph of the fit. sha256: of the version's manifest, which seals every byte of the version;
-    None without a folder. written_by: the version of graphfcl that wrote it.
+    Attributes:
+        info: Counts, sizes, and whether a refit is due.
+        configuration: Parameters of the model.
+        classes: The classes.
+        accuracy: ``validation`` and ``leave_one_out``; None if it was not measured.
+        data: The graph of the fit.
+        sha256: Checksum of the version's manifest, which covers every byte of the version; None without a folder.
+        written_by: Version of graphfcl that wrote it.
     """
 
     info: ModelInfo
@@ -76,7 +86,7 @@ class ModelCard:
         }
 
     def rows(self) -> list[tuple[str, str]]:
-        """Everything besides the classes, in words."""
+        """Return names and values of everything except the classes, in words."""
         info, chosen, data = self.info, self.configuration, self.data
         settings = ", ".join(f"{key}={value}" for key, value in chosen.settings.items()) or "all at their defaults"
         measured = [f"{100 * value:.1f} % {MEASURED[key]}" for key, value in self.accuracy.items() if value is not None]
@@ -101,7 +111,7 @@ class ModelCard:
         return rows
 
     def class_rows(self) -> list[tuple[str, ...]]:
-        """The cells of ``CLASS_COLUMNS`` for each class."""
+        """Return the cells of ``CLASS_COLUMNS`` for each class."""
         return [
             (
                 str(each.name),
@@ -119,7 +129,7 @@ class ModelCard:
         return self.as_markdown(f"{self.info.method} on {self.data.get('graph') or 'a graph without a name'}")
 
     def as_markdown(self, title: str) -> str:
-        """A page of Markdown."""
+        """Return the card as a page of Markdown."""
         signs = [(s.what, str(s.figure), str(s.limit), "over" if s.over else "") for s in self.info.signs]
         verdict, text = self.info.verdict, gain_text(self.classes)
         parts = [
@@ -174,7 +184,7 @@ def card_of(state: ModelState, configuration: Configuration, info: ModelInfo) ->
 
 
 def _accuracy(state: ModelState) -> Mapping[str, Any]:
-    """As it was measured last, by a change or by a pass over the graph folder since."""
+    """Return the accuracy measured last, by a change or by a later pass over the graph folder."""
     accuracy, since = state.history.last_accuracy() or {}, None
     if state.parts.calibration.stale:
         with suppress(InputError):  # a graph folder that has moved
@@ -183,7 +193,7 @@ def _accuracy(state: ModelState) -> Mapping[str, Any]:
 
 
 def class_table(state: ModelState, accuracy: Mapping[str, Any] | None = None) -> tuple[ClassCard, ...]:
-    """Every class: labels, recall and expected gain. accuracy: by default as it was measured last."""
+    """Return labels, recall and expected gain of every class. ``accuracy``: by default the one measured last."""
     accuracy = _accuracy(state) if accuracy is None else accuracy
     labels, recalls = state.parts.label_store, accuracy.get("classes") or {}
     counts, few = (labels.counts(), labels.counts(validation=True)), few_shot_classes(labels)
@@ -197,13 +207,13 @@ def class_table(state: ModelState, accuracy: Mapping[str, Any] | None = None) ->
 
 
 def most_gain(classes: Sequence[ClassCard]) -> ClassCard | None:
-    """The class that would gain most from more labels; None if none would gain ``LEAST_GAIN``, or it is not known."""
+    """Return the class that would gain most from more labels; None if no known gain reaches ``LEAST_GAIN``."""
     best = max(classes, key=lambda each: each.gain or 0.0)
     return best if (best.gain or 0.0) >= LEAST_GAIN else None
 
 
 def gain_text(classes: Sequence[ClassCard]) -> str:
-    """The same in a sentence; "" if no gain can be estimated."""
+    """Say in a sentence which class would gain most from more labels; empty if no gain can be estimated."""
     best = most_gain(classes)
     if best is not None and best.gain is not None:
         recall = "not measured" if best.recall is None else f"{100 * best.recall:.1f} %"
@@ -217,13 +227,15 @@ def gain_text(classes: Sequence[ClassCard]) -> str:
 
 
 def _earlier(points: Sequence[CurvePoint], labels: int) -> tuple[tuple[int, float], ...]:
-    """The last ``EARLIER`` numbers of labels other than the current one, each with the recall measured last with it."""
+    """Return the last ``EARLIER`` numbers of labels other than the current one, each with the last recall measured with
+    it.
+    """
     by_labels = {each.labels: each.recall for each in points if each.labels != labels and each.recall is not None}
     return tuple(by_labels.items())[-EARLIER:]
 
 
 def _data(life: Sequence[Entry], configuration: Configuration) -> dict[str, Any]:
-    """The graph of the last fit that names one, and the columns of its tables."""
+    """Return the graph of the last fit that names one, and the columns of its tables."""
     fits = [entry for entry in life if entry["what"] in FITS and "graph" in entry]
     last: Mapping[str, Any] = fits[-1] if fits else {}
     columns = configuration.columns
@@ -249,7 +261,7 @@ def _size(count: int) -> str:
 
 
 def _cell(text: str) -> str:
-    """Text of a user, which Markdown must not take for its own signs."""
+    """Escape a user's text for Markdown."""
     plain = " ".join(text.split())
     return "".join(f"\\{sign}" if sign in "\\`*_[]<>#|" else sign for sign in plain)
 

@@ -1,11 +1,11 @@
-"""A model as seven parts, each of plain values and arrays, and back. Nothing is ever unpickled.
+"""Encode a model as seven parts, each of JSON values and arrays, and decode them. Nothing is ever unpickled.
 
 ====================  ==========================================================================
 nodes, edges          numbers, ids and edges of the graph
-features              features of its nodes, and what turns them into those that a learner sees
-network, knowledge    tensors of the learner that sessions leave as they are; all others, and its values
-label_store           which node is labelled with which class
-answers               configuration, class names and calibration: all that turns scores into answers
+features              features of the nodes, and how they become the features that a learner sees
+network, knowledge    tensors of the learner that sessions do not change; all others, and its values
+label_store           labels of nodes
+answers               configuration, class names and calibration, with which scores become answers
 ====================  ==========================================================================
 """
 
@@ -36,16 +36,16 @@ if TYPE_CHECKING:
     import torch
 
 PARTS = ("nodes", "edges", "features", "network", "knowledge", "label_store", "answers")
-TENSOR_CHUNK = 1 << 18  # bytes: a class more changes the last rows of some tensors
-LABEL_CHUNK = 1 << 17  # bytes: a support more changes the last chunk
-LONGEST_NAME = 10_000  # letters of a class name
-PLAIN = ("method", "way", "shot", "seed", "max_loss", "standardise")  # of a configuration
+TENSOR_CHUNK = 1 << 18  # bytes; small, because a new class changes the last rows of some tensors
+LABEL_CHUNK = 1 << 17  # bytes; small, because a new support changes the last chunk
+LONGEST_NAME = 10_000  # characters of a class name
+PLAIN = ("method", "way", "shot", "seed", "max_loss", "standardise")  # fields of a configuration that JSON can hold
 
 ReadPart = Callable[[str], Part]
 
 
 def encode(parts: ModelParts) -> dict[str, PartSource]:
-    """The parts of a model by name."""
+    """Return the parts of a model by name."""
     store, state = parts.label_store, parts.learner.state()
     lasting = {key for key in state.tensors if key.startswith(parts.learner.lasting_tensors)}
     network = {key: tensor for key, tensor in state.tensors.items() if key in lasting}
@@ -60,15 +60,15 @@ def encode(parts: ModelParts) -> dict[str, PartSource]:
 
 
 def encode_in_memory(parts: ModelParts) -> dict[str, Part]:
-    """The parts of a model as they would be read from a folder."""
+    """Return the parts of a model as they would be read from a folder."""
     made = {name: source.make() for name, source in encode(parts).items()}
     return {name: replace(part, values=read_json(canonical_json(part.values))) for name, part in made.items()}
 
 
 def decode(part: ReadPart, *, device: str, use: FolderUse = AS_BEFORE) -> ModelParts:
-    """The reverse; raises :class:`Damaged` or :class:`InputError` before anything wrong is used.
+    """Decode a model; raises :class:`Damaged` or :class:`InputError` before anything invalid is used.
 
-    use: where the graph folder of a model on disk is.
+    ``use``: where the graph folder of a model on disk is.
     """
     graph = stored_graph(part, Path(), use)
     configuration, calibration, names = decode_answers(part)
@@ -82,14 +82,17 @@ def decode(part: ReadPart, *, device: str, use: FolderUse = AS_BEFORE) -> ModelP
 
 
 def decode_answers(part: ReadPart) -> tuple[Configuration, Calibration, LabelStore]:
-    """Configuration, calibration, and the catalogue of classes: a label store without labelled nodes."""
+    """Return configuration, calibration, and a label store with the names of the classes but without labelled nodes."""
     values = part("answers").values
     names = _decode_names(values)
-    need(_named_twice(names) == values.get("united"), "two of its classes have one name")
+    need(_named_twice(names) == values.get("united"), "two of its classes have the same name")
     configuration = _decode_configuration(values)
     with need_usable("its calibration cannot be used"):  # it is tried once
         calibration = Calibration.from_json(values["calibration"])
-        need(bool(np.isfinite(calibration.unknown_scores(np.zeros(1))).all()), "its calibration gives no numbers")
+        need(
+            bool(np.isfinite(calibration.unknown_scores(np.zeros(1))).all()),
+            "its calibration gives values that are not finite",
+        )
     return configuration, calibration, replace(names, fold=configuration.fold)
 
 
@@ -98,7 +101,7 @@ def _answers(parts: ModelParts) -> dict[str, Any]:
     source = find_method(configuration.method).source
     return {
         **{name: getattr(configuration, name) for name in PLAIN},
-        # Where a method from outside comes from, so that a reader who lacks it can be told; it is never imported.
+        # Source of a method from outside graphfcl, for messages to a reader who lacks it; it is never imported.
         **({"source": source} if source else {}),
         "settings": parts.learner.settings_as_json(),
         **({} if configuration.columns is None else {"columns": configuration.columns.as_json()}),
@@ -111,7 +114,7 @@ def _answers(parts: ModelParts) -> dict[str, Any]:
 
 
 def _decode_configuration(values: dict[str, Any]) -> Configuration:
-    """What the user chose before the model was fitted."""
+    """Return the parameters that the user chose before the model was fitted."""
     source = str(values.get("source", ""))
     method = find_method(str(values.get("method")), source)
     if method.source != source:
@@ -123,12 +126,12 @@ def _decode_configuration(values: dict[str, Any]) -> Configuration:
         )
     max_loss: Any = values.get("max_loss")
     standardise: Any = values.get("standardise")
-    need(isinstance(max_loss, int | float) and max_loss > -math.inf, "its max_loss is no number")
+    need(isinstance(max_loss, int | float) and max_loss > -math.inf, "its max_loss is not a number")
     need(isinstance(standardise, bool), "its standardise is neither true nor false")
     need(isinstance(values.get("settings"), dict), "it has no settings")
     with need_usable("its settings cannot be read"):
         settings = flat_settings(values["settings"])
-    with need_usable("its columns of tables have no names"):
+    with need_usable("its names of table columns cannot be read"):
         columns = ReadColumns.from_json(values["columns"]) if "columns" in values else None
     return Configuration(
         method=method.name,
@@ -136,18 +139,18 @@ def _decode_configuration(values: dict[str, Any]) -> Configuration:
         way=whole_number(values.get("way"), "way", 1, 2**31),
         shot=whole_number(values.get("shot"), "shot", 1, 2**31),
         seed=whole_number(values.get("seed"), "seed", 0, 2**63),
-        max_loss=min(max_loss, 1.0),  # nothing can lose more
+        max_loss=min(max_loss, 1.0),  # a loss is at most 1
         standardise=standardise,
         columns=columns,
     )
 
 
 def _decode_names(values: dict[str, Any]) -> LabelStore:
-    """The catalogue of classes: a label_store without its labelled nodes."""
+    """Return a label store with the names of the classes but without labelled nodes."""
     names = values.get("classes")
     if not isinstance(names, list) or not all(name is None or isinstance(name, str) for name in names):
         raise Damaged("it has no list of classes")
-    need(all(name is None or 0 < len(name) <= LONGEST_NAME for name in names), "a class has no name that can be")
+    need(all(name is None or 0 < len(name) <= LONGEST_NAME for name in names), "a class has an invalid name")
     need(any(name is not None for name in names), "it has no class")
     many = whole_number(values.get("many"), "the number of classes of session 0", 0, len(names))
     integers = values.get("integer_classes", False)
@@ -157,7 +160,7 @@ def _decode_names(values: dict[str, Any]) -> LabelStore:
 
 
 def _named_twice(label_store: LabelStore) -> list[int]:
-    """Columns that share their name with another: those of classes that were merged without learning them again."""
+    """Return columns that share their name with another column, because their classes were united."""
     counts = Counter(label_store.names)
     return [column for column, name in enumerate(label_store.names) if name is not None and counts[name] > 1]
 
@@ -166,7 +169,7 @@ def _named_twice(label_store: LabelStore) -> list[int]:
 
 
 def _encode_tensors(tensors: "dict[str, torch.Tensor]", **values: Any) -> Part:
-    """An array for each tensor; NumPy knows no bfloat16, whose bits are kept as whole numbers."""
+    """Make an array of each tensor; bfloat16, which NumPy lacks, is stored as int16 with the same bits."""
     import torch
 
     plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
@@ -186,7 +189,7 @@ def _decode_tensors(part: Part) -> "dict[str, torch.Tensor]":
 
 
 def decode_learner(part: ReadPart, configuration: Configuration, device: str) -> Learner:
-    """The learner."""
+    """Decode the learner."""
     network, knowledge = part("network"), part("knowledge")
     state = LearnerState({**_decode_tensors(network), **_decode_tensors(knowledge)}, knowledge.value("learner"))
     with need_usable("its parts do not fit together"):
@@ -194,12 +197,12 @@ def decode_learner(part: ReadPart, configuration: Configuration, device: str) ->
         learner = method.make(dict(configuration.settings), seed=configuration.seed, device=device)
         learner.load_state(state)
         loaded = _kinds(learner.state())
-    need(loaded == _kinds(state), "its learner has other tensors than it should have")
+    need(loaded == _kinds(state), "its learner has other tensors than its method needs")
     return learner
 
 
 def _kinds(state: LearnerState) -> dict[str, tuple[Any, ...]]:
-    """Type and shape of every tensor."""
+    """Return the type and shape of every tensor."""
     return {name: (tensor.dtype, tensor.shape) for name, tensor in state.tensors.items()}
 
 
@@ -207,12 +210,12 @@ def _kinds(state: LearnerState) -> dict[str, tuple[Any, ...]]:
 
 
 def label_source(store: LabelStore) -> PartSource:
-    """The part ``label_store``."""
+    """Make the part ``label_store``."""
     return PartSource(lambda: encode_labels(store), (store.nodes, store.columns, store.parts, store.statements))
 
 
 def encode_labels(store: LabelStore) -> Part:
-    """Labelled nodes, and who labelled them: JSON of each node, or nothing."""
+    """Encode labelled nodes, and the statements about each label as JSON."""
     arrays = {"nodes": store.nodes, "columns": store.columns.astype(np.int32), "parts": store.parts.astype(np.int8)}
     if store.statements:
         arrays |= id_arrays([text or "" for text in statements_column(store)], "said")
@@ -220,14 +223,16 @@ def encode_labels(store: LabelStore) -> Part:
 
 
 def decode_label_store(part: ReadPart, names: LabelStore, contains: Callable[[np.ndarray], np.ndarray]) -> LabelStore:
-    """The label store. names: the catalogue of its classes. contains: whether the graph has nodes of these numbers."""
+    """Decode the label store. ``names``: label store with the class names. ``contains``: whether nodes exist in the
+    graph.
+    """
     stored = part("label_store")
     nodes, columns, parts = (stored.array(name) for name in ("nodes", "columns", "parts"))
     kinds = (nodes.dtype, columns.dtype, parts.dtype)
-    need(kinds == (np.int64, np.int32, np.int8) and nodes.ndim == 1, "its label_store is no table")
+    need(kinds == (np.int64, np.int32, np.int8) and nodes.ndim == 1, "its label_store has arrays of a wrong type")
     need(nodes.shape == columns.shape == parts.shape, "the columns of its label_store differ in length")
     fits = (columns >= 0) & (columns < len(names.names)) & np.isin(parts, [int(role) for role in LabelRole])
-    need(bool(fits.all()), "its label_store names a class that is not there")
+    need(bool(fits.all()), "its label_store names a class or a role that does not exist")
     need(np.unique(nodes).size == nodes.size, "its label_store names a node twice")
     need(bool(contains(nodes).all()), "its label_store names a node that is not in its graph")
     store = replace(names, nodes=nodes, columns=columns.astype(np.int64), parts=parts)

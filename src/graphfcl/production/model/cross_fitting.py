@@ -1,4 +1,4 @@
-"""Probabilities of labelled nodes by models that were trained without their labels.
+"""Probabilities of labelled nodes under models that were trained without their labels (cross-fitting).
 
 The labels are split into K folds. For each fold, a model of the same method and settings is trained on the labels of
 all other folds as ``fit`` trains it: session 0, then the few-shot classes. Its temperature is fitted to its own
@@ -25,16 +25,19 @@ from graphfcl.production.model.fitting import Labels, train_model
 from graphfcl.production.model.parts import Configuration
 from graphfcl.runtime.arrays import rank_in_run
 
-FEW = 20  # a class with fewer labels has them dealt to the folds in turn
+FEW = 20  # labels of a class with fewer than this are dealt to the folds in turn
 
 
 @dataclass(frozen=True, eq=False)
 class Folds:
-    """All labels of a model, split.
+    """All labels of a model, split into folds.
 
-    names: of C classes. nodes: (m,) numbers of labelled nodes, ascending. classes: (m,) positions in ``names``.
-    fold_of: (m,) the fold of each; -1 for the only label of a class, which is trained on in all of them.
-    count: of folds.
+    Attributes:
+        names: Names of the C classes.
+        nodes: (m,) numbers of labelled nodes, ascending.
+        classes: (m,) positions in ``names``.
+        fold_of: (m,) fold of each label; -1 for the only label of a class, which is trained on in all folds.
+        count: Number of folds.
     """
 
     names: tuple[str, ...]
@@ -47,11 +50,11 @@ class Folds:
     def draw(cls, store: LabelStore, count: int, seed: int) -> "Folds":
         """Split the labels of a model.
 
-        The fold of a node depends on its number and not on its label, so that changing a label does not change what
-        judges it. Labels of a class with few are dealt to the folds in turn, so that as many as possible of them remain
-        for each.
+        The fold of a node depends on its number and not on its label, so that changing a label does not change the
+        model that judges it. Labels of a small class are dealt to the folds in turn, so that each fold leaves as many
+        as possible.
         """
-        store = store.given()
+        store = store.without_accepted()
         names = tuple(sorted(store.classes, key=natural_order))
         place = {name: number for number, name in enumerate(names)}
         order = np.argsort(store.nodes)
@@ -73,7 +76,7 @@ class Folds:
             enough = int((sizes >= shot + 2).sum())
             if enough < 2:
                 raise InputError(
-                    f"without a fold of {self.count}, {enough} classes have {shot + 2} labelled nodes or more, and "
+                    f"without one of {self.count} folds, {enough} classes have {shot + 2} labelled nodes or more, and "
                     f"training with {shot} shots needs two: label more nodes, or take more folds."
                 )
 
@@ -87,16 +90,17 @@ def cross_fit(
     device: str,
     progress: Progress,
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """For each fold, places of labels in ``folds``, and their (w, C) probabilities by a model without the fold.
+    """Yield for each fold the places of labels in ``folds``, and their (w, C) probabilities under a model without the
+    fold.
 
-    graph: of the model. wanted: (m,) bool, the labels to judge; a fold without one is left out.
+    ``wanted``: (m,) bool, the labels to judge; a fold without such a label is skipped.
     """
     folds.refuse_few_labels(configuration.shot)
-    graph = graph.fitted_again()
+    graph = graph.with_refitted_features()
     for fold in np.unique(folds.fold_of[wanted & (folds.fold_of >= 0)]).tolist():
         judged, trained = np.flatnonzero(wanted & (folds.fold_of == fold)), folds.fold_of != fold
         labels = Labels(folds.nodes[trained], folds.classes[trained], folds.names)
-        watching = _OfFold(progress, fold, folds.count)
+        watching = _FoldProgress(progress, fold, folds.count)
         judge = partial(_judge, graph, labels, folds.nodes[judged], configuration, device, watching)
         with graph.in_use() as lock, graph.cleared(lock, lambda _, values: values):
             probabilities = computed_again(judge)
@@ -111,7 +115,7 @@ def _judge(
     device: str,
     progress: Progress,
 ) -> np.ndarray:
-    """(w, C) probabilities of some nodes by a model that is trained on these labels. nodes: (w,) numbers."""
+    """Return (w, C) probabilities of some nodes, given by their numbers, under a model trained on these labels."""
     fitted = train_model(graph, labels, configuration, device=device, progress=progress, calibration_run=False)
     parts = replace(fitted.parts, calibration=Calibration(stale=True))
     answers = compute_answers(parts, progress).of(parts.graph.visible.rows(nodes))
@@ -121,8 +125,8 @@ def _judge(
     return probabilities
 
 
-class _OfFold(Progress):
-    """Names the fold before each stage."""
+class _FoldProgress(Progress):
+    """Progress that names the fold before each stage."""
 
     def __init__(self, outer: Progress, fold: int, count: int) -> None:
         self.outer, self.prefix = outer, f"fold {fold + 1} of {count}, "

@@ -1,4 +1,4 @@
-"""Why a node got its class, in ids, class names and feature names of the user."""
+"""Explain the predicted class of a node in ids, class names and feature names of the user."""
 
 from dataclasses import replace
 from typing import Any
@@ -14,9 +14,9 @@ LEAST = 1e-12  # the smallest probability of a class
 
 
 def explain_node(state: ModelState, node: Any, top: int) -> dict[str, Any]:
-    """Why a node got its class, as JSON values, in ids, class names and feature names of the user.
+    """Explain the predicted class of a node as JSON values.
 
-    Probabilities are those of ``predict``, with the node's own temperature.
+    Probabilities are the probabilities of ``predict``, with the node's own temperature.
     """
     graph, labels = state.parts.graph, state.parts.label_store
     numbers = graph.numbers_of([node])
@@ -25,7 +25,7 @@ def explain_node(state: ModelState, node: Any, top: int) -> dict[str, Any]:
     if explained is None:
         method = state.parts.configuration.method
         able = " or ".join(repr(each.name) for each in METHODS if each.learner.explain is not Learner.explain)
-        raise InputError(f"a model of the method {method!r} cannot explain itself: fit one of {able}.")
+        raise InputError(f"the method {method!r} cannot explain predictions: fit one of {able}.")
     alone = replace(answer, scores=np.log(np.maximum(np.array([explained.before_smoothing]), LEAST)))
     probabilities, own = (class_probabilities(labels, each)[0] for each in (answer, alone))
     named = np.unique([numbers[0], *(other for other, *_ in (*explained.around, *explained.neighbours))])

@@ -1,4 +1,4 @@
-"""A figure of a model: accuracy after each change, and recall of each class."""
+"""Figure of a model: accuracy after each change, and recall of each class."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,19 +14,19 @@ from graphfcl.production.model.recalls import wilson_interval
 from graphfcl.production.model.state import ModelState
 from graphfcl.runtime.figures import ALL, BASE, NOVEL, draw_accuracies, new_figure, percent_axis, save_figure
 
-MOST = 40  # classes that are drawn: those with the lowest recall
+MOST = 40  # most classes that are drawn; the classes with the lowest recall are chosen
 LONGEST = 32  # characters of a name
 
 
 def model_figure(state: ModelState, path: str | Path | None) -> Any:
-    """A figure of matplotlib with two panels. path: also write it there as PNG.
+    """Draw a figure of matplotlib with two panels; ``path``: also write it there as PNG.
 
-    On the left balanced accuracy after each change; on the right the recall of each class as measured last, with the
-    95 % Wilson interval for the number of nodes that it was measured on.
+    The left panel shows balanced accuracy after each change. The right panel shows the recall of each class as measured
+    last, with the 95 % Wilson interval for the number of nodes that it was measured on.
     """
     entries = [entry for entry in state.history if (entry.get("accuracy") or {}).get("validation") is not None]
     if not entries:
-        raise InputError("nothing was measured of this model yet: call calibrate() first.")
+        raise InputError("the accuracy of this model has not been measured yet: call calibrate() first.")
     classes = class_table(state)
     measured = sorted((each for each in classes if each.recall is not None), key=lambda each: each.recall or 0.0)
     shown = measured[:MOST]
@@ -42,7 +42,7 @@ def model_figure(state: ModelState, path: str | Path | None) -> Any:
 
 
 def _draw_changes(axes: Any, entries: Sequence[Entry]) -> None:
-    """What was measured with each change, which is named by its version in the folder, or by what it was."""
+    """Draw the accuracy of each change, which is labelled with its kind and its version in the folder."""
     lines = (
         ("validation", "classes of the fit, validation nodes", ALL),
         ("leave_one_out", "later classes, each label left out", NOVEL),
@@ -56,7 +56,7 @@ def _draw_changes(axes: Any, entries: Sequence[Entry]) -> None:
 
 
 def _draw_classes(axes: Any, classes: Sequence[ClassCard]) -> None:
-    """A line for each class, the first at the top: its recall, the interval and the number of its labels."""
+    """Draw a line for each class, the first at the top: its recall, the interval and the number of its labels."""
     for few_shot, title, colour in ((False, "validation nodes", BASE), (True, "labels, each left out", NOVEL)):
         drawn = [(place, each) for place, each in enumerate(classes) if each.few_shot is few_shot]
         if drawn:
@@ -74,11 +74,11 @@ def _draw_classes(axes: Any, classes: Sequence[ClassCard]) -> None:
 
 
 def _shown(name: ClassLabel) -> str:
-    """A name that is short, and no formula to matplotlib."""
+    """Shorten a name, and escape ``$``, which matplotlib would read as a formula."""
     text = str(name)
     return (text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…").replace("$", r"\$")
 
 
 def _measured_on(each: ClassCard) -> int:
-    """The number of nodes that the recall of a class was measured on, at most."""
+    """Return the largest number of nodes that the recall of a class can have been measured on."""
     return max(1, each.labels if each.few_shot else each.validation)

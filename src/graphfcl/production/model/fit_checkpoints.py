@@ -1,4 +1,4 @@
-"""A fit that was stopped goes on where it was: the states of its two learners, kept beside the model that is to be."""
+"""Checkpoints of a fit: the states of its two learners, stored beside the new model, so that it can be resumed."""
 
 import json
 import shutil
@@ -16,10 +16,15 @@ WORK = "work.json"
 
 
 class FitCheckpoints:
-    """States of learners that are being fitted, by name; one without a folder keeps nothing.
+    """States of learners that are being fitted, by name. Without a folder, nothing is stored.
 
-    identity: what a fit is the same by: graph, method, settings. resume: go on from what is there. work: the work
-    folder of a graph on the disk, or what stands for one in memory; None: it is not kept.
+    Args:
+        folder: Folder of the checkpoints.
+        resume: Resume from the states in the folder.
+
+    Attributes:
+        identity: Values that two fits must have in common for one to resume the other: graph, method, settings.
+        work: Work folder of a graph on disk, or a value that stands for it in memory; None: it is not stored.
     """
 
     def __init__(self, folder: Path | None = None, *, resume: bool = False) -> None:
@@ -29,7 +34,7 @@ class FitCheckpoints:
         self.work: str | None = None
 
     def begin(self, identity: dict[str, Any]) -> None:
-        """Refuse to write over the states of a fit that was stopped; where a new one works is kept."""
+        """Begin a fit; refuses to overwrite the states of an interrupted one."""
         self.identity = identity
         if self.folder is None:
             return
@@ -42,11 +47,11 @@ class FitCheckpoints:
             write_bytes(self.folder / WORK, canonical_json(self.work))
 
     def has_states(self) -> bool:
-        """Whether there is something to go on from."""
+        """Return whether there are states to resume from."""
         return self.folder is not None and any(self.folder.glob("*.safetensors"))
 
     def work_before(self) -> str | None:
-        """The ``work`` of the fit that this one goes on with; None if it is not known."""
+        """Return ``work`` of the fit that is resumed; None if it is not known."""
         if self.folder is None or not self.resume:
             return None
         with suppress(OSError, ValueError):
@@ -55,7 +60,7 @@ class FitCheckpoints:
         return None
 
     def restore(self, name: str, learner: Learner) -> None:
-        """Let a new learner be what one of this name was when it was last kept."""
+        """Load the stored state of a learner, if there is one."""
         from graphfcl.methods.shared.checkpoint import load_checkpoint
 
         path = self._path(name)
@@ -65,17 +70,17 @@ class FitCheckpoints:
         if identity != self.identity:
             other = [key for key, value in self.identity.items() if identity.get(key) != value]
             raise InputError(
-                f"{self.folder} is of a fit with another {other[0] if other else 'identity'}: repeat its options, or "
-                f"delete {self.folder} to begin again."
+                f"{self.folder} belongs to a fit with another {other[0] if other else 'identity'}: repeat its options, "
+                f"or delete {self.folder} to begin again."
             )
         learner.load_state(state)
 
     def watching(self, name: str, progress: Progress, prefix: str = "") -> Progress:
-        """Progress that keeps the learner from time to time. prefix: before the names of stages."""
-        return _Keeper(self, name, progress, prefix)
+        """Return progress that also stores the learner from time to time. ``prefix`` precedes the names of stages."""
+        return _CheckpointingProgress(self, name, progress, prefix)
 
     def keep(self, name: str, learner: Learner) -> None:
-        """Keep the state of a learner now."""
+        """Store the state of a learner now."""
         from graphfcl.methods.shared.checkpoint import save_checkpoint
 
         path = self._path(name)
@@ -84,7 +89,9 @@ class FitCheckpoints:
             save_checkpoint(path, learner.state(), self.identity)
 
     def remember(self, name: str, values: list[str]) -> list[str]:
-        """The values of this name when the fit first came here; ``values`` if that is now."""
+        """Return the values that were stored under this name when the fit first called this; the first call stores
+        ``values``.
+        """
         if self.folder is None:
             return values
         path = self.folder / f"{name}.json"
@@ -95,7 +102,7 @@ class FitCheckpoints:
         return values
 
     def clear(self) -> None:
-        """The fit is done."""
+        """Delete the checkpoints, because the fit is complete."""
         if self.folder is not None:
             shutil.rmtree(self.folder, ignore_errors=True)
 
@@ -103,7 +110,7 @@ class FitCheckpoints:
         return None if self.folder is None else self.folder / f"{name}.safetensors"
 
 
-class _Keeper(Progress):
+class _CheckpointingProgress(Progress):
     def __init__(self, checkpoints: FitCheckpoints, name: str, outer: Progress, prefix: str) -> None:
         self.checkpoints, self.name, self.outer, self.prefix = checkpoints, name, outer, prefix
         self.kept = time.perf_counter()

@@ -1,4 +1,4 @@
-"""Fitting a model for production: train on every label, and run once more with some classes held out."""
+"""Fit a model for production: train on every label, and run once more with some classes held out."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -36,9 +36,14 @@ class Fitted:
 
 @dataclass(frozen=True, eq=False)
 class Labels:
-    """What is trained on. nodes: (m,) numbers. classes: (m,) positions in ``names``.
+    """Labels to train on.
 
-    held_out: numbers of nodes that are used for validation before others. integers: as in :class:`LabelStore`.
+    Attributes:
+        nodes: (m,) node numbers.
+        classes: (m,) positions in ``names``.
+        names: Names of the classes.
+        held_out: Numbers of nodes that are used for validation before others.
+        integers: As in :class:`LabelStore`.
     """
 
     nodes: np.ndarray
@@ -52,9 +57,11 @@ class Labels:
 class Start:
     """The first sessions of a learner in production.
 
-    base: session 0, its largest classes first (``base``), then the others (``pseudo-novel``).
-    few: (nodes, columns) of the classes with too few labels for session 0. They are learned right after it, and their
-        columns follow those of session 0. few_classes: their names.
+    Attributes:
+        base: Session 0: its largest classes (``base``), then the others (``pseudo-novel``).
+        few: Nodes and columns of the classes with too few labels for session 0. They are learned right after it, and
+            their columns follow the columns of session 0.
+        few_classes: Names of these classes.
     """
 
     base: BaseSession
@@ -94,7 +101,7 @@ def train_model(
 ) -> Fitted:
     """Train a model on a graph and its labels, calibrate it with a held-out run, and learn the few-shot classes.
 
-    calibration_run: False leaves out the held-out run, and what it measures of classes that come later.
+    ``calibration_run``: False leaves out the held-out run, and with it all measurements of classes that come later.
     """
     checkpoints = checkpoints or FitCheckpoints()
     device = growing.device(device)
@@ -168,9 +175,10 @@ def make_start(visible: VisibleNodes, labels: Labels, configuration: Configurati
 
 
 def _draw_validation(columns: np.ndarray, count: int, seed: int, first: np.ndarray) -> np.ndarray:
-    """(nodes,) whether a node is for validation: a fifth per class, at least one, of the first ``count`` columns.
+    """Return (nodes,) whether a node is for validation: a fifth per class, at least one, of the first ``count``
+    columns.
 
-    first: (nodes,) whether a node is taken before the others of its class.
+    ``first``: (nodes,) whether a node is taken before the others of its class.
     """
     random = np.random.default_rng([seed, 7])
     order = np.lexsort((random.random(columns.size), ~first, columns))
@@ -195,9 +203,9 @@ def learn_few(start: Start, learner: Learner, *, integers: bool = False, fold: b
 
 
 def identity_of(graph: AnyGraph, configuration: Configuration, hidden: Sequence[int]) -> dict[str, Any]:
-    """What two fits must have in common for one to resume the other, as JSON values. hidden: class numbers."""
+    """Return the values that two fits must have in common for one to resume the other. ``hidden``: class numbers."""
     chosen = configuration.parameters()
-    del chosen["max_loss"]  # it changes nothing of a fit
+    del chosen["max_loss"]  # a fit does not depend on it
     return {
         **chosen,
         "graph": graph.sha256,
@@ -208,7 +216,7 @@ def identity_of(graph: AnyGraph, configuration: Configuration, hidden: Sequence[
 
 
 def new_learner(configuration: Configuration, device: str) -> Learner:
-    """A learner with the user's settings, and by default those of its method for production."""
+    """Make a learner with the user's settings, and otherwise the settings of its method for production."""
     method = find_method(configuration.method)
     settings = {**method.learner.production_settings, **configuration.settings}
     return method.make(settings, seed=configuration.seed, device=device)
@@ -223,7 +231,7 @@ def _class_number(graph: AnyGraph, label: ClassLabel) -> int:
 
 
 class SharedEncoders(EncoderStore):
-    """The fit and the held-out run share their pre-trained encoder: it sees base classes only, which are the same."""
+    """Pre-trained encoders that the fit and the held-out run share: both pre-train on the same base classes."""
 
     def __init__(self) -> None:
         self._encoders: dict[str, Tensors] = {}

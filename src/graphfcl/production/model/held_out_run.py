@@ -1,9 +1,9 @@
-"""The held-out run of a fit: some classes with many labels are held out, and arrive as future classes will.
+"""The held-out run of a fit: classes with many labels are held out, and arrive later as few-shot classes will.
 
-A learner is fitted without the held-out classes and scores their nodes, which are of unknown classes then. It learns
-half of the classes with K supports each, scores the nodes again, learns the rest, and scores them once more. Before it
-learns any, groups are found among the nodes that look unknown to it, and their purity is measured. The result is kept
-as :class:`HeldOutResult`; none of it depends on the scale of scores.
+A learner is fitted without the held-out classes and scores their nodes, which belong to unknown classes at this stage.
+It learns half of the classes with K supports each, scores the nodes again, learns the rest, and scores them once more.
+Before it learns any class, groups are searched among the nodes that look unknown to it, and their purity is measured.
+The result is a :class:`HeldOutResult`, which does not depend on the scale of scores.
 """
 
 import warnings
@@ -31,7 +31,7 @@ from graphfcl.production.answers.calibration import (
 )
 from graphfcl.production.answers.ood_scores import (
     MEASURES,
-    Ruler,
+    RobustScaler,
     Stage,
     combined,
     fit_weights,
@@ -47,9 +47,9 @@ from graphfcl.production.model.fit_checkpoints import FitCheckpoints
 from graphfcl.stream import BaseSession, Session
 
 NAMES = tuple(each.name for each in MEASURES)
-GROUPED = 20_000  # nodes at most that are searched for groups
-COMPONENTS = 256  # principal components that nodes are compared by in groups; 64 do not separate classes of few words
-HELD_OUT_PARTS = 5  # one of so many parts of the pseudo-novel classes is held out where some are needed to train on
+GROUPED = 20_000  # most nodes that are searched for groups
+COMPONENTS = 256  # principal components by which groups compare nodes; 64 do not separate classes with few words
+HELD_OUT_PARTS = 5  # if pseudo-novel classes are needed for training, one of this many parts of them is held out
 
 
 def run_held_out(
@@ -60,11 +60,18 @@ def run_held_out(
     progress: Progress,
     checkpoints: FitCheckpoints,
 ) -> tuple[HeldOutResult, dict[str, float]]:
-    """The result of a held-out run, and the AUROC of each measure in it; empty if no class can be held out.
+    """Return the result of a held-out run, and the AUROC of each measure; both empty if no class can be held out.
 
-    base: session 0 of the model. fitted: its learner. another: one with the same settings that is not fitted, for
-    methods without a :meth:`Learner.calibration_learner`. They hold out a fifth of the pseudo-novel classes, since
-    they need some to train on; the others hold out all.
+    Methods with a :meth:`Learner.calibration_learner` hold out all pseudo-novel classes. The others need some of these
+    classes for training and hold out a fifth.
+
+    Args:
+        base: Session 0 of the model.
+        fitted: Learner of the model.
+        another: Unfitted learner with the same settings, for methods without a calibration learner.
+        encoders: Encoders that the two fits share.
+        progress: Receives the progress.
+        checkpoints: Stores the state of the learner.
     """
     own = fitted.calibration_learner()
     learner = another if own is None else own
@@ -79,8 +86,8 @@ def run_held_out(
         learner.fit(reduced, checkpoints.watching("calibration", progress, HELD_OUT), encoders)
     except DivergenceError as error:
         warnings.warn(
-            f"the held-out calibration run failed ({error}) Thresholds of classes that are learned later "
-            "are those of the others: label more nodes of more classes to have them measured.",
+            f"the held-out calibration run failed ({error}) Classes that are learned later use the thresholds of "
+            "session 0: label more nodes of more classes to have their own measured.",
             GraphfclWarning,
             2,
         )
@@ -98,34 +105,34 @@ def _learn_and_measure(
 ) -> tuple[HeldOutResult, dict[str, float]]:
     """Measure the fitted learner, and again after each half of the held-out classes.
 
-    hidden: nodes of held-out classes beside the queries, and their columns in session 0.
+    ``hidden``: nodes of held-out classes that are not queries, and their columns in session 0.
     """
     nodes, columns = validation.queries
     is_known = columns < validation.known_count
     of_session_zero = (nodes[is_known], columns[is_known])
     labels = LabelStore.of((reduced.train, reduced.train_labels), of_session_zero, reduced.classes)
     half = len(sessions) // 2
-    stages, scores, moment, crowd = [], [], None, None
+    stages, scores, current, candidates = [], [], None, None
     for batch in (sessions[:0], sessions[:half], sessions[half:]):
         for session in batch:
             learner.learn(session)
             labels = labels.with_supports(session.supports, session.support_labels, session.new_classes)
-        if moment is None or batch:
-            moment = _Moment(learner, reduced.visible_graph, labels, of_session_zero)
-            crowd = crowd or _Hidden.seen_by(moment, hidden, validation)
-            stages.append(Stage(moment.standard_of(nodes), columns, len(labels.names)))
-            scores.append(moment.evidence.scores[moment.visible.rows(nodes)])
-    assert moment is not None
-    assert crowd is not None
+        if current is None or batch:
+            current = _LearnerStage(learner, reduced.visible_graph, labels, of_session_zero)
+            candidates = candidates or _GroupCandidates.collect(current, hidden, validation)
+            stages.append(Stage(current.standard_of(nodes), columns, len(labels.names)))
+            scores.append(current.evidence.scores[current.visible.rows(nodes)])
+    assert current is not None
+    assert candidates is not None
     weights = fit_weights(stages)
     middle, slopes = _fit_slopes(stages[1:], scores[1:], validation.known_count)
     few = ~is_known
     few_limit = float(np.quantile(combined(stages[-1].standard[few], weights), KEPT))
-    left = moment.standard_left_out()
+    left = current.standard_left_out()
     few_excess = None
     if left is not None and len(left):
         few_excess = few_limit - float(np.quantile(combined(left, weights), SUPPORTS_KEPT))
-    group_purity = crowd.group_purity(weights, moment.visible)
+    group_purity = candidates.group_purity(weights, current.visible)
     result = HeldOutResult(weights, slopes, few_limit=few_limit, few_excess=few_excess, group_purity=group_purity)
     heats = np.exp(heat_of(stages[-1].standard, result))
     own = best_temperature(scores[-1][is_known] / heats[is_known, None], columns[is_known])
@@ -142,10 +149,11 @@ def _learn_and_measure(
 def _fit_slopes(
     stages: Sequence[Stage], scores: Sequence[np.ndarray], known_count: int
 ) -> tuple[float, dict[str, float]]:
-    """How a node's temperature depends on its measures, from the stages in which few-shot classes are learned.
+    """Fit the dependence of a node's temperature on its measures, from the stages in which few-shot classes are
+    learned.
 
-    Returns the log temperature at the middle of all measures, and the slopes. scores: for each stage the (v, columns)
-    scores of the queries. known_count: classes of session 0.
+    ``scores`` are the (v, columns) scores of the queries for each stage, and ``known_count`` is the number of classes
+    of session 0. Returns the log temperature at the median of all measures, and the slopes.
     """
     tempering = [place for place, each in enumerate(MEASURES) if each.tempers]
     width = max(len(each[0]) for each in scores)
@@ -166,9 +174,10 @@ def _fit_slopes(
 
 
 def _weights_by_kind(stage: Stage, known_count: int) -> np.ndarray:
-    """(nodes of learned classes,) weights that sum to 1.
+    """Return (nodes of learned classes,) weights that sum to 1.
 
-    Few-shot classes together and the others together weigh as many as they are, with equal weight for each node.
+    The total weights of few-shot classes and of other classes are proportional to their numbers of classes; within each
+    kind all nodes have equal weight.
     """
     columns = stage.columns[stage.columns < stage.learned]
     few = columns >= known_count
@@ -177,11 +186,15 @@ def _weights_by_kind(stage: Stage, known_count: int) -> np.ndarray:
 
 
 @dataclass(frozen=True, eq=False)
-class _Hidden:
-    """Nodes that a learner without the held-out classes may call unknown: theirs, and validation nodes.
+class _GroupCandidates:
+    """Nodes that a learner without the held-out classes may call unknown: nodes of these classes, and validation nodes.
 
-    rows, columns: (n,) of the graph, and their classes. validation: (n,) of classes that it knows. standard: (n,
-    measures). vectors: (n, d) that they are compared by.
+    Attributes:
+        rows: (n,) rows of the graph.
+        columns: (n,) classes of the nodes.
+        validation: (n,) whether the learner knows the class.
+        standard: (n, measures) standardised measures.
+        vectors: (n, d) vectors by which nodes are compared.
     """
 
     rows: np.ndarray
@@ -191,25 +204,27 @@ class _Hidden:
     vectors: np.ndarray
 
     @classmethod
-    def seen_by(cls, moment: "_Moment", hidden: Labelled, validation: ValidationSessions) -> "_Hidden":
-        """hidden: see :func:`_learn_and_measure`. Of more than ``GROUPED`` nodes so many are drawn."""
+    def collect(cls, current: "_LearnerStage", hidden: Labelled, validation: ValidationSessions) -> "_GroupCandidates":
+        """Collect the nodes; if there are more than ``GROUPED``, draw that many. ``hidden``: see
+        :func:`_learn_and_measure`.
+        """
         nodes = np.concatenate([hidden[0], validation.queries[0]])
         held_out = np.array(validation.held_out)
         order = np.argsort(held_out)
         place = validation.known_count + order[np.searchsorted(held_out, hidden[1], sorter=order)]
         columns = np.concatenate([place, validation.queries[1]])
         if nodes.size > GROUPED:
-            chosen = np.random.default_rng([moment.learner.seed, 37]).choice(nodes.size, GROUPED, replace=False)
+            chosen = np.random.default_rng([current.learner.seed, 37]).choice(nodes.size, GROUPED, replace=False)
             nodes, columns = nodes[chosen], columns[chosen]
-        visible, rows = moment.visible, moment.visible.rows(nodes)
-        vectors = moment.learner.vectors_to_draw(visible, nodes) if visible.feature_count else None
+        visible, rows = current.visible, current.visible.rows(nodes)
+        vectors = current.learner.vectors_to_draw(visible, nodes) if visible.feature_count else None
         if vectors is None:
-            vectors = untrained_vectors(visible, seed=moment.learner.seed)[rows]
+            vectors = untrained_vectors(visible, seed=current.learner.seed)[rows]
         vectors = np.nan_to_num(np.asarray(vectors, dtype=np.float32))
-        return cls(rows, columns, columns < validation.known_count, moment.standard_of(nodes), vectors)
+        return cls(rows, columns, columns < validation.known_count, current.standard_of(nodes), vectors)
 
     def group_purity(self, weights: dict[str, float], visible: VisibleNodes) -> dict[str, Any]:
-        """What :class:`PurityModel` learns from the nodes that look unknown; empty if they are few."""
+        """Fit a :class:`PurityModel` to the nodes that look unknown; empty if there are too few."""
         ood_scores = combined(self.standard, weights)
         unknown = ood_scores > np.quantile(ood_scores[self.validation], KEPT)
         rows = self.rows[unknown]
@@ -220,10 +235,10 @@ class _Hidden:
         return {} if model is None else model.as_json()
 
 
-class _Moment:
-    """A learner in the middle of the run: its scores of all nodes and their measures.
+class _LearnerStage:
+    """A learner at one stage of the run: its scores of all nodes, and their measures.
 
-    validation: nodes of the classes of session 0, and their columns.
+    ``validation``: nodes of the classes of session 0, and their columns.
     """
 
     def __init__(self, learner: Learner, visible: VisibleNodes, labels: LabelStore, validation: Labelled) -> None:
@@ -234,16 +249,16 @@ class _Moment:
         temperature = best_temperature(scores[rows], validation[1])
         self.evidence = evidence_of(scores, temperature, visible, labels, self.active)
         self.values = measured(self.evidence, NAMES)
-        self.ruler = Ruler.of(NAMES, self.values[rows])
+        self.scaler = RobustScaler.of(NAMES, self.values[rows])
 
     def standard_of(self, nodes: np.ndarray) -> np.ndarray:
-        """(nodes, measures) in spreads of validation nodes."""
-        return self.ruler.apply(self.values[self.visible.rows(nodes)])
+        """Return (nodes, measures) measures in spreads of validation nodes."""
+        return self.scaler.apply(self.values[self.visible.rows(nodes)])
 
     def standard_left_out(self) -> np.ndarray | None:
-        """(supports, measures) of the supports while each is left out; None if the method cannot leave them out."""
+        """Return (supports, measures) measures of left-out supports; None if the method cannot leave them out."""
         left = left_out_scores(self.learner, self.visible, self.labels, self.active)
         if left is None:
             return None
         rows, scores = self.visible.rows(left[0]), RowValues.of(left[2]).bounded().whole()
-        return self.ruler.apply(measured_left_out(self.evidence, self.values, NAMES, rows, scores))
+        return self.scaler.apply(measured_left_out(self.evidence, self.values, NAMES, rows, scores))

@@ -1,4 +1,4 @@
-"""What a model is at a glance, and signs that it has aged since its last fit."""
+"""Counts and sizes of a model, and signs that it has aged since its last fit, so that a refit is due."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -14,22 +14,28 @@ from graphfcl.production.labels.label_store import LabelStore
 from graphfcl.production.model.parts import Configuration
 from graphfcl.production.model.state import ModelState
 
-UNKNOWN_MORE = 0.05  # of all nodes
-OUTSIDE_MORE = 0.10  # of the words of nodes that were added
-LOSERS = 0.10  # of the classes
-CONFIDENCE_MOVED = 0.10
+# Limits of the signs. A refit is due if one of them is exceeded.
+MOST_UNKNOWN_RISE = 0.05  # rise of the share of nodes that are called unknown
+MOST_NEW_WORDS_RISE = 0.10  # share of words outside the vocabulary: of added nodes, minus that of the fit
+MOST_LOSING_CLASSES = 0.10  # share of classes that lost recall
+MOST_CONFIDENCE_SHIFT = 0.10  # shift of the mean probability on validation nodes, in either direction
+
 CONFIDENCE = "mean probability on validation nodes"
 FITS = ("fit", "refit")
-NAMED = 5  # classes named in a sign
+MOST_NAMED = 5  # classes that a sign names
 FILES = {"versions": "model.sqlite", "cache": "cache.sqlite"}
 
 
 @dataclass(frozen=True)
 class Sign:
-    """One sign of age.
+    """One sign of age: a measurement and its limit.
 
-    figure, limit: what was found and what it may be, in words. value, most: the numbers behind them; the value is None
-        if it was not measured.
+    Attributes:
+        what: Name of the measurement.
+        figure: The measurement in words.
+        limit: Its limit in words.
+        value: The measurement as a number; None if it was not measured.
+        most: The limit as a number.
     """
 
     what: str
@@ -40,7 +46,7 @@ class Sign:
 
     @property
     def over(self) -> bool:
-        """Whether it is above the limit."""
+        """Whether the measurement exceeds its limit."""
         return self.value is not None and self.value > self.most
 
     def as_json(self) -> dict[str, Any]:
@@ -48,99 +54,117 @@ class Sign:
 
 
 def signs_of_age(
-    life: Sequence[Entry], configuration: Configuration, *, label_store: LabelStore | None, unknown: float | None
+    changes: Sequence[Entry], configuration: Configuration, *, label_store: LabelStore | None, unknown: float | None
 ) -> list[Sign]:
-    """All signs.
+    """Compare the model with what it was after its last fit.
 
-    life: the changes that led to the model, oldest first. label_store: of the model; without it labels are not counted.
-    unknown: the share of nodes that are called unknown, if it is known.
+    Args:
+        changes: The changes that led to the model, oldest first.
+        configuration: The parameters of the model.
+        label_store: The labels of the model. None: leave out the sign that counts labels.
+        unknown: Share of nodes that are called unknown; None if it is not known.
+
+    Returns:
+        All signs, exceeded or not.
     """
-    fits = [place for place, entry in enumerate(life) if entry["what"] in FITS]
-    life = life[fits[-1] if fits else 0 :]
-    then, now = next(_measured(life), {}), last_measured(life)
+    fits = [place for place, entry in enumerate(changes) if entry["what"] in FITS]
+    since_fit = changes[fits[-1] if fits else 0 :]
+    first, last = next(_accuracies(since_fit), {}), last_accuracy(since_fit)
     signs = [
-        _shift("nodes called unknown", then.get("unknown"), unknown, UNKNOWN_MORE),
-        *_words(life),
-        _losers(life, now, configuration.max_loss),
-        _shift(CONFIDENCE, then.get("confidence"), now.get("confidence"), CONFIDENCE_MOVED, both_ways=True),
+        _shift("nodes called unknown", first.get("unknown"), unknown, MOST_UNKNOWN_RISE),
+        *_new_words(since_fit),
+        _losing_classes(since_fit, last, configuration.max_loss),
+        _shift(CONFIDENCE, first.get("confidence"), last.get("confidence"), MOST_CONFIDENCE_SHIFT, both_ways=True),
     ]
-    return signs if label_store is None else [*signs, _outgrown(label_store, configuration.shot)]
+    return signs if label_store is None else [*signs, _outgrown_classes(label_store, configuration.shot)]
 
 
-def _measured(life: Iterable[Entry]) -> Iterator[dict[str, Any]]:
-    return (entry["accuracy"] for entry in life if entry.get("accuracy"))
+def _accuracies(changes: Iterable[Entry]) -> Iterator[dict[str, Any]]:
+    return (entry["accuracy"] for entry in changes if entry.get("accuracy"))
 
 
-def last_measured(life: Sequence[Entry]) -> dict[str, Any]:
-    """What was measured after the last change that was."""
-    return next(_measured(reversed(life)), {})
+def last_accuracy(changes: Sequence[Entry]) -> dict[str, Any]:
+    """Return the newest accuracy in some changes; empty if none was measured."""
+    return next(_accuracies(reversed(changes)), {})
 
 
 def verdict(signs: Sequence[Sign]) -> str:
-    """Whether a refit is due, in words."""
-    over = [sign.what for sign in signs if sign.over]
-    return f"a refit is due ({', '.join(over)})" if over else "nothing asks for a refit"
+    """Say whether a refit is due."""
+    exceeded = [sign.what for sign in signs if sign.over]
+    return f"a refit is due ({', '.join(exceeded)})" if exceeded else "no refit is due"
 
 
-def _shift(what: str, then: float | None, now: float | None, most: float, *, both_ways: bool = False) -> Sign:
-    """How far a share has moved since the fit: up, or in either direction."""
-    first, last = ("not measured" if share is None else f"{share:.1%}" for share in (then, now))
-    moved = None if then is None or now is None else round(now - then, 6)
-    value = abs(moved) if moved is not None and both_ways else moved
+def _shift(what: str, first: float | None, last: float | None, most: float, *, both_ways: bool = False) -> Sign:
+    """Make the sign of a share that may rise by at most ``most`` since the fit; ``both_ways``: or fall."""
+    figure, at_fit = ("not measured" if share is None else f"{share:.1%}" for share in (last, first))
+    rise = None if first is None or last is None else round(last - first, 6)
+    value = abs(rise) if rise is not None and both_ways else rise
     limit = f"{100 * most:g} points {'from that' if both_ways else 'more than'} after the fit"
-    return Sign(what, f"{last}, after the fit {first}", limit, value, most)
+    return Sign(what, f"{figure}, after the fit {at_fit}", limit, value, most)
 
 
-def _words(life: Sequence[Entry]) -> list[Sign]:
-    """Only of a graph made from text, whose changes count words."""
-    counted = [(entry["what"], entry["words"], entry["unknown_words"]) for entry in life if "words" in entry]
-    if not counted:
+def _new_words(changes: Sequence[Entry]) -> list[Sign]:
+    """Make the sign of words outside the vocabulary; none if the graph was not made from text."""
+    counts = [(entry["what"], entry["words"], entry["unknown_words"]) for entry in changes if "words" in entry]
+    if not counts:
         return []
     shares = []
-    for fits in (True, False):
-        of_kind = [(words, outside) for what, words, outside in counted if (what in FITS) == fits]
-        words, outside = (sum(numbers) for numbers in zip(*of_kind, strict=True)) if of_kind else (0, 0)
+    for is_fit in (True, False):
+        pairs = [(words, outside) for what, words, outside in counts if (what in FITS) == is_fit]
+        words, outside = (sum(numbers) for numbers in zip(*pairs, strict=True)) if pairs else (0, 0)
         shares.append(outside / words if words else 0.0)
     at_fit, since = shares
-    figure = f"{since:.1%} of those of nodes added, at the fit {at_fit:.1%}"
-    limit = f"{100 * OUTSIDE_MORE:g} points more than at the fit"
-    return [Sign("words outside the vocabulary", figure, limit, round(since - at_fit, 6), OUTSIDE_MORE)]
+    figure = f"{since:.1%} of the words of added nodes, {at_fit:.1%} at the fit"
+    limit = f"{100 * MOST_NEW_WORDS_RISE:g} points more than at the fit"
+    return [Sign("words outside the vocabulary", figure, limit, round(since - at_fit, 6), MOST_NEW_WORDS_RISE)]
 
 
-def _losers(life: Sequence[Entry], now: dict[str, Any], max_loss: float) -> Sign:
-    """Classes that lost recall since they were first measured."""
+def _losing_classes(changes: Sequence[Entry], last: dict[str, Any], max_loss: float) -> Sign:
+    """Make the sign of classes that lost more than ``max_loss`` of recall since they were first measured."""
     first: dict[str, float] = {}
-    for entry in life:
+    for entry in changes:
         if entry["what"] == "rename":
             first = {entry["to"] if name == entry["from"] else name: value for name, value in first.items()}
         recalls = (entry.get("accuracy") or {}).get("classes")
-        if recalls and recalls.keys() != first.keys():  # a class that was retired starts again if it is learned again
+        if recalls and recalls.keys() != first.keys():  # a class that is retired and learned again starts again
             first = {name: first.get(name, recall) for name, recall in recalls.items()}
-    losses = {name: first[name] - recall for name, recall in now.get("classes", {}).items()}
-    losers = sorted((name for name, loss in losses.items() if loss > max_loss), key=lambda name: -losses[name])
-    named = ", ".join(f"{name} -{100 * losses[name]:.1f}" for name in losers[:NAMED])
-    figure = f"{len(losers)} of {len(losses)}{f': {named}' if losers else ''}"
-    limit = f"{LOSERS:.0%} of the classes"
-    share = round(len(losers) / len(losses), 6) if losses else None
-    return Sign(f"classes that lost more than {100 * max_loss:g} points of recall", figure, limit, share, LOSERS)
+    losses = {name: first[name] - recall for name, recall in last.get("classes", {}).items()}
+    losing = sorted((name for name, loss in losses.items() if loss > max_loss), key=lambda name: -losses[name])
+    named = ", ".join(f"{name} -{100 * losses[name]:.1f}" for name in losing[:MOST_NAMED])
+    what = f"classes that lost more than {100 * max_loss:g} points of recall"
+    figure = f"{len(losing)} of {len(losses)}{f': {named}' if losing else ''}"
+    limit = f"{MOST_LOSING_CLASSES:.0%} of the classes"
+    share = round(len(losing) / len(losses), 6) if losses else None
+    return Sign(what, figure, limit, share, MOST_LOSING_CLASSES)
 
 
-def _outgrown(labels: LabelStore, shot: int) -> Sign:
-    """Few-shot classes that have enough labels for session 0."""
+def _outgrown_classes(labels: LabelStore, shot: int) -> Sign:
+    """Make the sign of few-shot classes that have enough labels for session 0 by now."""
     classes = labels.class_of_column()[labels.columns]
     sizes = np.bincount(classes[classes >= 0], minlength=len(labels.classes))
     large = np.flatnonzero(few_shot_classes(labels) & (sizes >= shot + 2))
-    named = ", ".join(f"{labels.classes[c]} {sizes[c]}" for c in large[np.argsort(-sizes[large])][:NAMED])
+    named = ", ".join(f"{labels.classes[c]} {sizes[c]}" for c in large[np.argsort(-sizes[large])][:MOST_NAMED])
     figure = f"{large.size} of {len(labels.classes)}{f': {named}' if large.size else ''}"
     return Sign(f"few-shot classes with {shot + 2} labels or more", figure, "0", large.size, 0)
 
 
 @dataclass(frozen=True)
 class ModelInfo:
-    """The result of :meth:`GraphClassifier.info`.
+    """Result of :meth:`GraphClassifier.info`.
 
-    few_shot: how many of the classes were learned after session 0. labelled: nodes with a label. when: of the last
-    change, fitted: of the last fit or refit. version, bytes_on_disk (of versions and cache): None without a folder.
+    Attributes:
+        method: Name of the method.
+        classes: Number of classes.
+        few_shot: Number of classes that were learned after session 0.
+        labelled: Number of nodes with a label.
+        nodes: Number of nodes.
+        edges: Number of edges.
+        version: Version in the folder; None if the model was not saved.
+        when: Time of the last change.
+        fitted: Time of the last fit or refit.
+        changes: Number of changes in the history.
+        bytes_on_disk: Bytes of ``versions`` and ``cache``; None without a folder.
+        signs: Signs of age.
     """
 
     method: str
@@ -158,12 +182,12 @@ class ModelInfo:
 
     @property
     def refit_due(self) -> bool:
-        """Whether one of the signs is above its limit."""
+        """Whether one of the signs exceeds its limit."""
         return any(sign.over for sign in self.signs)
 
     @property
     def verdict(self) -> str:
-        """The signs in a sentence."""
+        """Whether a refit is due and why, in words."""
         return verdict(self.signs)
 
     def as_json(self) -> dict[str, Any]:
@@ -176,13 +200,12 @@ class ModelInfo:
 
 
 def info_of(state: ModelState, configuration: Configuration, folder: Path | None, *, full: bool) -> ModelInfo:
-    """See :meth:`GraphClassifier.info`. folder: where the model lies."""
+    """See :meth:`GraphClassifier.info`. ``folder``: the folder of the model, if it has one."""
     entries, label_store = state.history.entries(), state.parts.label_store
     with written_by_graphfcl():
-        life = lineage(entries)
-        signs = signs_of_age(
-            life, configuration, label_store=label_store, unknown=_unknown_share(state, life, full=full)
-        )
+        changes = lineage(entries)
+        unknown = _unknown_share(state, changes, full=full)
+        signs = signs_of_age(changes, configuration, label_store=label_store, unknown=unknown)
     nodes, edges = state.counts()
     return ModelInfo(
         method=configuration.method,
@@ -193,7 +216,7 @@ def info_of(state: ModelState, configuration: Configuration, folder: Path | None
         edges=edges,
         version=state.version,
         when=str(entries[-1]["when"]) if entries else "",
-        fitted=next((str(entry["when"]) for entry in reversed(life) if entry["what"] in FITS), ""),
+        fitted=next((str(entry["when"]) for entry in reversed(changes) if entry["what"] in FITS), ""),
         changes=len(entries),
         bytes_on_disk=None if folder is None else bytes_on_disk(folder),
         signs=tuple(signs),
@@ -201,18 +224,18 @@ def info_of(state: ModelState, configuration: Configuration, folder: Path | None
 
 
 def signs_in_history(entries: Sequence[Entry], configuration: Configuration) -> list[Sign]:
-    """The signs that the history alone shows."""
+    """Return the signs that need nothing but the history."""
     with written_by_graphfcl():
-        life = lineage(entries)
-        return signs_of_age(life, configuration, label_store=None, unknown=last_measured(life).get("unknown"))
+        changes = lineage(entries)
+        return signs_of_age(changes, configuration, label_store=None, unknown=last_accuracy(changes).get("unknown"))
 
 
-def _unknown_share(state: ModelState, life: Sequence[Entry], *, full: bool) -> float | None:
-    """The share of nodes that are called unknown; None if neither the history nor the cache has it.
+def _unknown_share(state: ModelState, changes: Sequence[Entry], *, full: bool) -> float | None:
+    """Return the share of nodes that are called unknown; None if neither the history nor the cache has it.
 
-    full: compute it if need be.
+    ``full``: compute it if it is not known.
     """
-    measured, answering = last_measured(life).get("unknown"), state.answering
+    measured, answering = last_accuracy(changes).get("unknown"), state.answering
     if measured is not None and not full:
         return float(measured)
     if full or (answering.computed is not None and not state.passes):
@@ -223,6 +246,6 @@ def _unknown_share(state: ModelState, life: Sequence[Entry], *, full: bool) -> f
 
 
 def bytes_on_disk(folder: Path) -> dict[str, int]:
-    """How large the files of a model are, by kind; none of them is read."""
+    """Return the sizes of a model's files by kind; none of them is read."""
     sizes = {kind: folder / name for kind, name in FILES.items()}
     return {kind: path.stat().st_size if path.is_file() else 0 for kind, path in sizes.items()}

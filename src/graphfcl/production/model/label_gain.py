@@ -1,20 +1,22 @@
-"""How much recall a class would gain from more labels.
+"""Expected gain of a class's recall from more labels.
 
-The error of a class with n labels is taken to fall as n^-b. Then k = 10 more labels, given to `learn`, gain
+The error of a class with n labels is assumed to fall as n^-b. Then k = 10 more labels, given to `learn`, gain
 
     gain = ê · (1 − (n / (n + k))^b),        ê = (v · e + 2 · ē) / (v + 2)
 
-e: the error of the class, measured on v nodes (validation nodes for a class of session 0, its own supports, each left
-out, for a few-shot class; v = 0 if it was not measured). ē: the error over all measured nodes of classes of its kind.
-The exponent b, one for each of the two kinds, is fitted by least squares to what the model gained from labels before:
+- e is the error of the class, measured on v nodes: validation nodes for a class of session 0; for a few-shot class its
+  supports, each left out; v = 0 if it was not measured.
+- ē is the error over all measured nodes of the same kind of class.
+- b is fitted by least squares, once for each of the two kinds, to the gains from earlier labels:
 
     b = (λ · b0 + Σ v · x · (e1 − e2)) / (λ + Σ v · x² · (e1 + e2) / 2),  between 0 and 1
 
-The sums run over all classes that `learn` took from n1 to n2 labels and from error e1, measured on v1 nodes, to e2 on
-v2: x = ln(n2 / n1) and v = v1 · v2 / (v1 + v2), since the variance of e1 − e2 is about (e1 + e2) / 2v. The prior is
-b0 ± λ^-½, where b0 is the exponent of ANCHOR on test nodes of development graphs. λ is large because supports that are
-left out are the same nodes in many changes, and because left-out supports overstate the error, and so the gain, where a
-method uses unlabelled nodes as ANCHOR does. The sums are part of the accuracy in the history.
+The sums run over all classes that `learn` took from n1 to n2 labels and from error e1, measured on v1 nodes, to error
+e2, measured on v2. x = ln(n2 / n1) and v = v1 · v2 / (v1 + v2), since the variance of e1 − e2 is about (e1 + e2) / 2v.
+
+The prior is b0 ± λ^-½, where b0 is the exponent of ANCHOR on test nodes of development graphs. λ is large for two
+reasons: the same supports are left out in many changes; and left-out supports overstate the error, and so the gain, if
+a method uses unlabelled nodes, as ANCHOR does. The accuracy in the history contains the sums.
 """
 
 from collections.abc import Mapping
@@ -25,17 +27,17 @@ import numpy as np
 from graphfcl.production.answers.answers import few_shot_classes
 from graphfcl.production.labels.label_store import LabelStore
 
-MORE = 10  # labels that classes are compared with
+MORE = 10  # k, the number of further labels for which the gain is estimated
 PSEUDO_NODES = 2
 PRIOR_WEIGHT = 100.0  # λ
 PRIOR = 0.2  # b0
-SUMS = "learning_curve"  # where the accuracy has the two sums of each kind
+SUMS = "learning_curve"  # key of the accuracy that holds the two sums of each kind of class
 
 Sums = Mapping[str, list[float]]
 
 
 def expected_gains(labels: LabelStore, accuracy: Mapping[str, Any]) -> np.ndarray:
-    """(classes,) gain in recall from ``MORE`` more labels; NaN if no class of its kind was measured."""
+    """Return (classes,) gains in recall from ``MORE`` more labels; NaN if no class of its kind was measured."""
     counts, few = labels.counts(), few_shot_classes(labels)
     recalls, nodes = _measured(labels, accuracy)
     wrong = nodes * (1 - recalls)
@@ -50,7 +52,7 @@ def expected_gains(labels: LabelStore, accuracy: Mapping[str, Any]) -> np.ndarra
 
 
 def exponent(kind: str, sums: Sums) -> float:
-    """b of ``few_shot`` or ``session_zero`` classes."""
+    """Return the exponent b of ``few_shot`` or ``session_zero`` classes."""
     gained, expected = sums.get(kind, (0.0, 0.0))
     fitted = (PRIOR_WEIGHT * PRIOR + gained) / (PRIOR_WEIGHT + expected)
     return float(np.clip(fitted, 0, 1))
@@ -59,7 +61,7 @@ def exponent(kind: str, sums: Sums) -> float:
 def observed_sums(
     before: LabelStore, accuracy: Mapping[str, Any], after: LabelStore, measured: Mapping[str, Any]
 ) -> Sums:
-    """The sums after a change by `learn`. accuracy, measured: of the model before and after it."""
+    """Return the sums after a change by `learn`, from labels and accuracy of the model before and after it."""
     place = {name: at for at, name in enumerate(before.classes)}
     both = [(place[name], at) for at, name in enumerate(after.classes) if name in place]
     old, new = np.array(both, dtype=np.int64).reshape(-1, 2).T
@@ -82,7 +84,7 @@ def observed_sums(
 
 
 def _measured(labels: LabelStore, accuracy: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray]:
-    """(classes,) the recall of each class and how many nodes it was measured on, 0 and 0 where it was not."""
+    """Return (classes,) recalls, and the numbers of nodes they were measured on; 0 and 0 if not measured."""
     recalls = accuracy.get("classes") or {}
     nodes = np.where(few_shot_classes(labels), labels.counts(), labels.counts(validation=True))
     measured = np.array([name in recalls for name in labels.classes], dtype=bool)

@@ -15,10 +15,12 @@ Columns = dict[str, np.ndarray]
 def label_table(
     labels: LabelStore, names: NodeIndex, nodes: Sequence[Any] | None = None
 ) -> tuple[Columns, np.ndarray | None]:
-    """Columns ``node, class, part, by, when`` and kept ones, and (rows,) which of the nodes each row is about.
+    """Return the columns ``node``, ``class``, ``part``, ``by``, ``when`` and stored ones, and which node each row is
+    about.
 
-    There is a row for each statement, or one without any. nodes: ids of nodes, in whose order the rows come; those
-    without a label have no row. None: all labelled nodes, and None as the second value.
+    A label has a row for each statement, or one row without any. With ``nodes``, rows follow the order of these ids,
+    nodes without a label have no row, and the second value is (rows,) positions in ``nodes``. Without, there are rows
+    for all labelled nodes, and the second value is None.
     """
     labelled, places = None, np.arange(labels.nodes.size)
     if nodes is not None:
@@ -42,7 +44,7 @@ def label_table(
 
 
 def _places(labels: LabelStore, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Which of some nodes have a label, and their places in the label store."""
+    """Return which of some nodes have a label, and the places of these labels in the label store."""
     if labels.nodes.size == 0:
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
     order = np.argsort(labels.nodes, kind="stable")

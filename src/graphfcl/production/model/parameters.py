@@ -1,4 +1,4 @@
-"""The parameters of a classifier in scikit-learn's manner, each setting of its method among them."""
+"""The parameters of a classifier in scikit-learn's form, including each setting of its method."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,12 +7,12 @@ from graphfcl.errors import InputError, did_you_mean
 from graphfcl.methods import find_method, flat_settings, settings_as_json
 from graphfcl.production.model.parts import settings_of
 
-SETTING = "settings__"  # what the names of the method's settings begin with among parameters
-CHANGEABLE = ("way", "shot", "max_loss")  # parameters of a fitted model; all others are in what was trained
+SETTING = "settings__"  # prefix of the method's settings among the parameters
+CHANGEABLE = ("way", "shot", "max_loss")  # training does not depend on these parameters, so a fitted model accepts them
 
 
 def with_settings(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """A constructor's arguments, and every setting of the method as ``settings__NAME``."""
+    """Add every setting of the method, as ``settings__NAME``, to a constructor's arguments."""
     method = find_method(parameters["method"])
     settings = method.settings_with({**method.learner.production_settings, **parameters["settings"]})
     flat = flat_settings(settings_as_json(settings))
@@ -20,7 +20,7 @@ def with_settings(parameters: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def changed_parameters(parameters: Mapping[str, Any], changes: Mapping[str, Any], *, fitted: bool) -> dict[str, Any]:
-    """A constructor's arguments after some changes, which may name settings; checked."""
+    """Return a constructor's arguments after some changes, which may name settings; refuse unusable ones."""
     for name in changes:
         if name not in parameters and not name.startswith(SETTING):
             raise InputError(f"GraphClassifier has no parameter {name!r}: {did_you_mean(name, [*parameters])}")
@@ -38,7 +38,7 @@ def changed_parameters(parameters: Mapping[str, Any], changes: Mapping[str, Any]
 
 
 def refuse_targets(y: object) -> None:
-    """Refuse the classes that scikit-learn gives beside features."""
+    """Refuse the classes ``y`` that scikit-learn passes beside features."""
     if y is not None:
         raise InputError(
             "fit takes a graph, which holds features, edges and classes, and no y: give from_scipy(adjacency, X, y) or "

@@ -1,4 +1,4 @@
-"""What a model in production consists of, and the parameters that configure it."""
+"""The parts of a model in production, and the parameters that configure it."""
 
 import math
 from collections.abc import Callable, Iterable, Mapping
@@ -18,14 +18,17 @@ PARAMETERS = ("method", "settings", "way", "shot", "seed", "max_loss", "standard
 
 @dataclass(frozen=True)
 class Configuration:
-    """What a user chooses before a model is fitted.
+    """Parameters that a user chooses before a model is fitted.
 
-    method: its name. settings: its settings by name, ``{"pretraining.epochs": 5}``; those not named have their
-    defaults.
-    way, shot: how many classes with how many supports a session is expected to bring. seed: repeats everything.
-    max_loss: a change that costs older classes more balanced accuracy than this leaves a warning.
-    standardise: dense features get mean 0 and deviation 1 over the train nodes of the fit.
-    columns: those of the tables that the graph of the fit was read from; later tables are read by them.
+    Attributes:
+        method: Name of the method.
+        settings: Settings by name, ``{"pretraining.epochs": 5}``; all others have their defaults.
+        way: Number of classes that a session is expected to bring.
+        shot: Number of supports per class that a session is expected to bring.
+        seed: Seed of all random generators.
+        max_loss: A change that costs older classes more balanced accuracy than this adds a warning to the history.
+        standardise: Scale dense features to mean 0 and standard deviation 1 over the training nodes of the fit.
+        columns: Columns of the tables that the graph of the fit was read from; later tables are read by them.
     """
 
     method: str
@@ -39,19 +42,19 @@ class Configuration:
 
     @property
     def fold(self) -> bool:
-        """That of :class:`LabelStore`."""
+        """Whether names of classes are folded, as in :class:`LabelStore`."""
         return self.columns is not None and bool(self.columns.fold)
 
     def parameters(self) -> dict[str, Any]:
-        """The parameters of a classifier that has this configuration; the device is no part of it."""
+        """Return the parameters of a classifier with this configuration; the device is not among them."""
         return {name: getattr(self, name) for name in PARAMETERS}
 
 
 @dataclass(frozen=True, eq=False)
 class ModelParts:
-    """Everything that a model consists of. All parts but the learner are immutable.
+    """All parts of a model. All but the learner are immutable.
 
-    Of a model in a folder, graph, learner and label store are read when they are first used.
+    For a model in a folder, graph, learner and label store are read when they are first used.
     """
 
     configuration: Configuration
@@ -62,32 +65,32 @@ class ModelParts:
 
     @classmethod
     def lazy(cls, configuration: Configuration, calibration: Calibration, read: Callable[[str], Any]) -> "ModelParts":
-        """Parts of which graph, learner and label store are read, by name, when they are needed."""
+        """Make parts of which ``read`` reads graph, learner and label store, by name, when they are needed."""
         parts = object.__new__(cls)
         parts.__dict__.update(configuration=configuration, calibration=calibration, _read=read)
         return parts
 
     def __getattr__(self, name: str) -> Any:
-        """A part that has not been read yet."""
+        """Read a part that has not been read yet."""
         if "_read" not in self.__dict__ or name not in ("graph", "learner", "label_store"):
             raise AttributeError(f"a model has no part {name!r}")
         self.__dict__[name] = self._read(name)
         return self.__dict__[name]
 
     def read(self) -> "ModelParts":
-        """The same parts, all of them read and verified."""
+        """Return the same parts, all of them read and verified."""
         return replace(self) if "_read" in self.__dict__ else self
 
 
 def whole_number(value: Any, what: str, example: int) -> int:
-    """A whole number of any type that has them. what: what it is, for the message."""
+    """Return a whole number of any numeric type as int; ``what`` names it in messages."""
     if isinstance(value, bool) or not isinstance(value, Integral):
         raise InputError(f"{what} is {shown(value)}: give a whole number, such as {example}.")
     return int(value)
 
 
 def seed_of(value: Any) -> int:
-    """A seed of a random generator."""
+    """Return the seed of a random generator, checked."""
     seed = whole_number(value, "the seed", 0)
     if seed < 0:
         raise InputError(f"the seed is {seed}: give 0 or a larger whole number.")
@@ -95,7 +98,7 @@ def seed_of(value: Any) -> int:
 
 
 def list_of_names(value: Any, what: str) -> tuple[Any, ...]:
-    """Names of classes. what: what they are, for the message."""
+    """Return names of classes as a tuple; ``what`` names them in messages."""
     if isinstance(value, str) or not isinstance(value, Iterable):
         example = f", such as [{shown(value)}]" if isinstance(value, str) else " of names"
         raise InputError(f"{what} are {shown(value)}: give a list{example}.")
@@ -105,7 +108,7 @@ def list_of_names(value: Any, what: str) -> tuple[Any, ...]:
 def make_configuration(
     method: Any, settings: Any, *, way: Any, shot: Any, seed: Any, max_loss: Any, standardise: Any
 ) -> Configuration:
-    """The configuration of some parameters of a classifier; a parameter that cannot be used is an error."""
+    """Make a configuration from the parameters of a classifier; a parameter that cannot be used is an error."""
     name = find_method(method if isinstance(method, str) else name_of_method(method)).name
     counts = {"way": whole_number(way, "way", 2), "shot": whole_number(shot, "shot", 5)}
     for what, count in counts.items():
@@ -127,12 +130,12 @@ def make_configuration(
 
 
 def settings_of(settings: Any) -> dict[str, Any]:
-    """The settings that a user gave, with a dot in the names of nested ones."""
+    """Return the user's settings, with dots in the names of nested ones."""
     if settings is not None and not isinstance(settings, Mapping):
         raise InputError(f"settings is {shown(settings)}: give a mapping of names to values, or None.")
     return flat_settings(settings or {})
 
 
 def name_of_method(learner: type[Learner]) -> str:
-    """The name of a learner class, which is registered if it comes from outside."""
+    """Return the name of a learner class; a class from outside graphfcl is registered."""
     return learner.name if is_own(learner) else register_method(learner).name

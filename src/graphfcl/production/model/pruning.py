@@ -1,4 +1,4 @@
-"""Removing old versions of a model, and the chunks that no version needs."""
+"""Remove old versions of a model, and the chunks that no version needs."""
 
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
@@ -13,7 +13,13 @@ from graphfcl.production.store.checks import Damaged
 
 @dataclass(frozen=True)
 class Pruned:
-    """What a call removed: versions, and bytes of chunks. kept: versions that are left."""
+    """Report of a call of :func:`prune`.
+
+    Attributes:
+        versions: Versions that were removed.
+        kept: Versions that are left.
+        freed: Bytes of chunks that were removed.
+    """
 
     versions: tuple[int, ...]
     kept: tuple[int, ...]
@@ -21,9 +27,9 @@ class Pruned:
 
 
 def prune(versions: Versions, keep: int, wait: float, *, dry_run: bool = False) -> Pruned:
-    """Keep the newest ``keep`` versions; the changes of the others stay, without the accuracy of single classes.
+    """Keep the newest ``keep`` versions. The changes of the others stay, without the accuracy of single classes.
 
-    dry_run: only say what would be removed.
+    ``dry_run``: only report what would be removed.
     """
     if whole_number(keep, "the number of versions to keep", 3) < 1:
         raise InputError(f"{keep} versions cannot be kept: keep at least 1.")
@@ -42,13 +48,13 @@ def prune(versions: Versions, keep: int, wait: float, *, dry_run: bool = False) 
                 database.delete_document(VERSION, number)
             freed = database.keep_chunks(needed)
         if freed:
-            with suppress(InputError):  # the room is used by the next versions then
+            with suppress(InputError):  # then the free space in the file is used by the next versions
                 database.vacuum()
         return Pruned(tuple(going), tuple(kept), freed)
 
 
 def needed_chunks(versions: Versions, numbers: list[int]) -> set[str]:
-    """The chunks of some versions; an error if that cannot be told of one."""
+    """Return the chunks of some versions, or raise an error if the chunks of one cannot be determined."""
     needed = set[str]()
     for number in numbers:
         try:
@@ -60,7 +66,7 @@ def needed_chunks(versions: Versions, numbers: list[int]) -> set[str]:
 
 
 def _shortened(change: Entry) -> Entry:
-    """An entry without its version and the accuracy of single classes."""
+    """Return an entry without its version and the accuracy of single classes."""
     accuracy = {key: value for key, value in (change.get("accuracy") or {}).items() if key != "classes"}
     plain = {key: value for key, value in change.items() if key not in ("version", "accuracy")}
     return {**plain, "accuracy": accuracy} if accuracy else plain

@@ -1,4 +1,4 @@
-"""Recalls of classes as counts, with the interval in which each lies: 8 of 9 (57 to 98 %)."""
+"""Recalls of classes as counts, with confidence intervals: 8 of 9 (57 to 98 %)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,12 +11,12 @@ from graphfcl.production.answers.ood_scores import MANY_NODES
 from graphfcl.production.labels.label_store import LabelStore
 from graphfcl.production.model.calibrating import MOST_QUERIES
 
-Z = 1.96  # of a 95 % interval
+Z = 1.96  # quantile of the normal distribution for a 95 % interval
 
 
 @dataclass(frozen=True)
 class Recall:
-    """How many nodes of a class are predicted as it, of those that it was measured on."""
+    """Number of correctly predicted nodes (``right``) among the measured nodes of a class (``of``)."""
 
     right: int
     of: int
@@ -39,24 +39,24 @@ class Recall:
 
 
 def wilson_interval(share: float, count: int) -> tuple[float, float]:
-    """The 95 % interval of Wilson (1927) for a share of ``count`` nodes; it is wide where these are few."""
+    """Return the 95 % interval of Wilson (1927) for a share of ``count`` nodes."""
     middle = (share + Z**2 / (2 * count)) / (1 + Z**2 / count)
     half = Z / (1 + Z**2 / count) * np.sqrt(share * (1 - share) / count + Z**2 / (4 * count**2))
     return max(0.0, float(middle - half)), min(1.0, float(middle + half))
 
 
 def is_loss(before: Recall, after: Recall) -> bool:
-    """Whether a recall fell by more than chance explains: the 95 % interval of the difference is above 0.
+    """Return whether a recall fell by more than chance explains: the 95 % interval of the difference is above 0.
 
-    The interval is that of Newcombe (1998, method 10). It takes the two measurements as independent, which is cautious
-    where both are on the same nodes.
+    The interval is method 10 of Newcombe (1998). It assumes independent measurements, which is cautious if both are on
+    the same nodes.
     """
     first, second = before.right / before.of, after.right / after.of
     return first - second > np.hypot(first - before.interval[0], after.interval[1] - second)
 
 
 def measured_recalls(labels: LabelStore, accuracy: Mapping[str, Any], nodes: int = 0) -> dict[str, Recall]:
-    """The recall of each measured class, by its name. accuracy: as the history keeps it. nodes: of the graph.
+    """Return the recall of each measured class by name. ``nodes``: number of nodes of the graph.
 
     A class of session 0 is measured on its validation nodes, a later one on its supports, each left out.
     """

@@ -1,4 +1,4 @@
-"""One state of a model: its parts, its learner, and the answers of that learner about all nodes."""
+"""One state of a model: its parts, its learner, and the learner's answers about all nodes."""
 
 import json
 import threading
@@ -29,12 +29,16 @@ Result = TypeVar("Result")
 
 @dataclass(eq=False)
 class AnsweringLearner:
-    """The learner of a state. One thread at a time uses it, so that a method need not be thread-safe.
+    """The learner of a state. One thread at a time uses it, so a method need not be thread-safe.
 
-    computed: the answers about all nodes, if they were computed; readers of these do not wait. stored: the version that
-    the state is, in its folder. keep: called when the answers of a version had to be computed, to store them for the
-    next reader. memory: what else was computed from the learner on this graph. lock: held by the thread that uses it.
-    restated: the learner as it is used, once it is restated on a changed graph.
+    Attributes:
+        parts: Parts of the model.
+        computed: Answers about all nodes, if they were computed; their readers do not wait.
+        stored: Version in the folder that this state equals.
+        keep: Called after the answers of a version were computed, to store them for the next reader.
+        memory: Other values that were computed from the learner on this graph.
+        lock: Held by the thread that uses the learner.
+        restated: The learner after it was restated on a changed graph.
     """
 
     parts: ModelParts
@@ -46,27 +50,27 @@ class AnsweringLearner:
     restated: Learner | None = None
 
     def with_parts(self, parts: ModelParts) -> "AnsweringLearner":
-        """The same learner, with the same answers, in a model of which something else changed."""
+        """Return the same learner and answers in a model of which something else changed."""
         return AnsweringLearner(parts, self.computed, self.stored, memory=self.memory, lock=self.lock)
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Hold the learner while no other thread uses it; one read from a folder that fails is reported as damaged."""
+        """Keep other threads from using the learner. Errors of a learner from a folder are reported as damage."""
         with self.lock, self.checked():
             yield
 
     def checked(self) -> AbstractContextManager[None]:
-        """Report failures in the same way, for a copy of the learner that no other thread has."""
+        """Report errors in the same way, for a copy of the learner that no other thread has."""
         return nullcontext() if self.stored is None else self.stored.using_learner()
 
     def has_answers(self) -> bool:
-        """Whether answers were computed before, by this process or by one that left them on disk."""
+        """Return whether the answers were computed before, by this process or by one that stored them."""
         if self.computed is None and self.stored is not None:
             self.computed = self.stored.answers()
         return self.computed is not None
 
     def answers(self, progress: Progress = SILENT) -> ModelAnswers:
-        """The answers about all nodes; computed once."""
+        """Return the answers about all nodes; they are computed once."""
         computed = self.computed
         if computed is not None:
             return computed
@@ -89,7 +93,7 @@ class AnsweringLearner:
         )
 
     def answers_at(self, rows: np.ndarray) -> Answers:
-        """The answers about some rows of the graph; those in a damaged file are computed again."""
+        """Return the answers about some rows of the graph. Answers in a damaged file are computed again."""
 
         def attempt() -> Answers:
             try:
@@ -103,7 +107,7 @@ class AnsweringLearner:
     def using(self, use: Callable[[Learner], Result]) -> Result:
         """Compute something with the learner while no other thread or process computes.
 
-        If the learner is due to be restated on a changed graph, a copy of it is restated first, once.
+        If the learner has to be restated on a changed graph, a copy of it is restated first, once.
         """
         graph = self.parts.graph
 
@@ -123,17 +127,19 @@ class AnsweringLearner:
             return graph.attempt(self.restated, attempt)
 
     def copy(self) -> Learner:
-        """An equal learner that may be changed."""
+        """Return an equal learner that may be changed."""
         with self.alone():
             return self.parts.learner.copy(self.parts.graph.visible)
 
 
 @dataclass(frozen=True, eq=False)
 class ModelState:
-    """Never changed: a change makes the next state.
+    """An immutable state of a model: a change makes the next state.
 
-    answering: its learner. history: all changes up to here. version: of the folder that the model was last loaded from
-    or saved to.
+    Attributes:
+        answering: Learner of the state.
+        history: All changes so far.
+        version: Version of the folder that the model was last loaded from or saved to.
     """
 
     answering: AnsweringLearner
@@ -142,44 +148,44 @@ class ModelState:
 
     @property
     def parts(self) -> ModelParts:
-        """What the model consists of."""
+        """All parts of the model."""
         return self.answering.parts
 
     def catalogue(self) -> LabelStore:
-        """The names of the classes: a label store with perhaps no labelled nodes, which are not read for it."""
+        """Return a label store with the names of the classes; it may lack labelled nodes, to avoid reading them."""
         stored = self.answering.stored
         return self.parts.label_store if stored is None or "label_store" in vars(self.parts) else stored.names
 
     @property
     def passes(self) -> bool:
-        """Whether answers take passes over a graph folder, and lie on disk."""
+        """Whether answers take passes over a graph folder and are stored on disk."""
         stored = self.answering.stored
         return self.parts.graph.passes if stored is None else stored.graph.passes
 
     def names(self) -> NodeIndex:
-        """The index of its nodes, for which the rest of the graph need not be read."""
+        """Return the index of the nodes, without reading the rest of the graph."""
         stored = self.answering.stored
         return self.parts.graph if stored is None else stored.node_index()
 
     def counts(self) -> tuple[int, int]:
-        """The numbers of nodes and edges, which are not read from a folder for it."""
+        """Return the numbers of nodes and edges, without reading these from a folder."""
         stored = self.answering.stored
         if stored is not None and "graph" not in vars(self.parts):
             return stored.counts()
         return self.parts.graph.node_count, self.parts.graph.edge_count
 
     def calibration(self) -> Calibration:
-        """How scores become answers; computed with the answers if it is stale."""
+        """Return the calibration; if it is stale, it is computed with the answers."""
         calibration = self.parts.calibration
         return self.answering.answers().calibration if calibration.stale else calibration
 
     def accuracy(self, progress: Progress = SILENT) -> dict[str, Any]:
-        """The accuracy as the history keeps it; measured now if the calibration is stale."""
+        """Return the accuracy as in the history; it is measured now if the calibration is stale."""
         measured = self.answering.answers(progress).accuracy if self.parts.calibration.stale else None
         return measured or self.history.last_accuracy() or {"validation": None, "leave_one_out": None, "classes": {}}
 
     def in_blocks(self, nodes: Sequence[Any] | None) -> Iterator[tuple[np.ndarray, Answers]]:
-        """Ids of some nodes, or of all, and the answers about them, one block after the other."""
+        """Yield ids of some nodes, or of all (None), and the answers about them, in blocks."""
         if nodes is not None:
             yield self.answers_of(nodes)
             return
@@ -191,7 +197,7 @@ class ModelState:
                 yield names.ids_at(rows[part]), answers.of(part)
 
     def answers_of(self, nodes: Sequence[Any]) -> tuple[np.ndarray, Answers]:
-        """(m,) ids of some nodes as the graph has them, and the answers about them."""
+        """Return (m,) ids of some nodes as the graph stores them, and the answers about them."""
         stored = self.answering.stored if self.answering.computed is None else None
         cached = None if stored is None else stored.cached_answers(nodes)
         if cached is not None:
@@ -201,18 +207,18 @@ class ModelState:
         return names.ids_at(rows), self.answering.answers_at(rows)
 
     def saved_as(self, number: int, count: int) -> "ModelState":
-        """The same, of which the first ``count`` changes are in a version; a first version holds all of them."""
+        """Return the state after its first ``count`` changes were saved as version ``number``."""
         return replace(self, history=self.history.saved_as(number, count), version=number)
 
     def copy(self) -> "ModelState":
-        """An equal state with a learner of its own; all else is immutable and shared."""
+        """Return an equal state with a learner of its own; everything else is immutable and shared."""
         parts = replace(self.parts.read(), learner=self.answering.copy())
         return replace(self, answering=AnsweringLearner(parts, self.answering.computed))
 
 
 @dataclass(frozen=True, eq=False)
 class RowAnswers:
-    """(n, classes) probabilities of the rows of a model's graph, computed for the rows that are read."""
+    """(n, classes) probabilities by row of a model's graph, computed when they are read."""
 
     state: ModelState
 
@@ -221,22 +227,22 @@ class RowAnswers:
         return self.state.parts.graph.visible.row_count, len(self.state.parts.label_store.classes)
 
     def __getitem__(self, rows: np.ndarray) -> np.ndarray:
-        """(r, classes) probabilities of some rows; each sums to 1."""
+        """Return (r, classes) probabilities of some rows; each row sums to 1."""
         return class_probabilities(self.state.parts.label_store, self.state.answering.answers_at(rows))
 
     def with_unknown_scores(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """(r, classes) probabilities and (r,) unknown scores of some rows."""
+        """Return (r, classes) probabilities and (r,) unknown scores of some rows."""
         answers = self.state.answering.answers_at(rows)
         probabilities = class_probabilities(self.state.parts.label_store, answers)
         return probabilities, self.state.calibration().unknown_scores(answers.ood_score)
 
     def ood_score(self) -> np.ndarray:
-        """(n,) of all rows."""
+        """Return (n,) OOD scores of all rows."""
         blocks = (np.arange(*block) for block in self.state.parts.graph.visible.row_blocks())
         return np.concatenate([self.state.answering.answers_at(rows).ood_score for rows in blocks])
 
     def unknown_scores(self) -> np.ndarray:
-        """(n,) of all rows: the share of validation nodes with a lower OOD score."""
+        """Return (n,) unknown scores of all rows: the share of validation nodes with a lower OOD score."""
         return self.state.calibration().unknown_scores(self.ood_score())
 
 
@@ -245,9 +251,15 @@ class RowAnswers:
 
 @dataclass(frozen=True)
 class PackedState:
-    """parts: as a folder has them. history: JSON. answers: scores and readings of all nodes, so that a copy answers the
-    same to the digit, without a forward pass; none of a graph on disk, where they lie. use: where such a graph and its
-    work folder are.
+    """A state that can be sent to another process.
+
+    Attributes:
+        parts: Parts as in a folder.
+        history: History as JSON.
+        version: Version of the folder.
+        answers: Scores and readings of all nodes, so that the copy answers exactly the same without a forward pass.
+            None for a graph on disk, where they are stored.
+        use: Where a graph on disk and its work folder are.
     """
 
     parts: dict[str, Part]
@@ -258,7 +270,7 @@ class PackedState:
 
 
 def pack(state: ModelState, configuration: Configuration) -> PackedState:
-    """A state that another process can :func:`unpack`."""
+    """Make a state that another process can :func:`unpack`."""
     parts = state.copy().parts
     return PackedState(
         parts=encode_in_memory(replace(parts, configuration=configuration)),
@@ -270,7 +282,7 @@ def pack(state: ModelState, configuration: Configuration) -> PackedState:
 
 
 def unpack(packed: PackedState, *, device: str) -> ModelState:
-    """The state again; its method must be known here."""
+    """Restore a packed state; its method must be known in this process."""
     parts = decode(packed.parts.__getitem__, device=device, use=packed.use)
     answers = ModelAnswers(*packed.answers, parts.calibration) if packed.answers else None
     return ModelState(AnsweringLearner(parts, answers), History(json.loads(packed.history)), packed.version)

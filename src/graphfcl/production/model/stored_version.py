@@ -1,10 +1,10 @@
-"""What the database holds of a version, and the version itself, of which parts are read when they are needed.
+"""The documents that the database stores for a version, and a version whose parts are read when they are needed.
 
-========  =============================================================================
-version   the manifest of a version, by its number: parts by checksum, changes, method
-pruned    the changes of a version that was pruned
-erasure   number 0, while an erasure is not finished: the report for its caller
-========  =============================================================================
+========  =======================================================================================
+version   manifest of a version, by its number: parts by checksum, changes, method
+pruned    changes of a version that was pruned
+erasure   number 0, while an erasure is not complete: its report
+========  =======================================================================================
 """
 
 import re
@@ -39,17 +39,19 @@ Manifest = dict[str, Any]
 
 
 def read_manifest(database: Database, version: int) -> Manifest:
-    """The manifest of a version with its checksum, verified."""
+    """Read and verify the manifest of a version; ``sha256`` is its checksum."""
     manifest, digest = database.document(VERSION, version)
-    need(whole_number(manifest.get("version"), "its version", 1, 10**15 - 1) == version, "it is of another version")
+    need(
+        whole_number(manifest.get("version"), "its version", 1, 10**15 - 1) == version, "it belongs to another version"
+    )
     parent, parts, past = (manifest.get(key) for key in ("parent", "parts", "past"))
-    need(parent is None or type(parent) is int, "it has no parent that can be")
+    need(parent is None or type(parent) is int, "its parent is invalid")
     need(isinstance(manifest.get("values"), dict), "it lacks its values")
     check_changes(manifest.get("changes"))
     if not isinstance(parts, dict) or not all(NAME.fullmatch(str(parts.get(name))) for name in PARTS):
-        raise Damaged("it does not name its parts")
+        raise Damaged("it does not name all of its parts")
     if not isinstance(past, dict):
-        raise Damaged("it lacks its past")
+        raise Damaged("it lacks its number of earlier changes")
     whole_number(past.get("changes"), "the number of changes before it")
     _check_accuracy(past.get("accuracy"))
     need(past.get("accuracy") is None or "classes" in past["accuracy"], "it lacks the accuracy of its classes")
@@ -57,14 +59,14 @@ def read_manifest(database: Database, version: int) -> Manifest:
 
 
 def read_pruned(database: Database, version: int) -> list[dict[str, Any]]:
-    """The changes of a version that was pruned."""
+    """Read the changes of a version that was pruned."""
     changes = database.document(PRUNED, version)[0].get("changes")
     check_changes(changes)
     return changes  # type: ignore[return-value]
 
 
 def chunks_of(database: Database, manifest: Manifest) -> dict[str, int]:
-    """Names of all chunks that a version needs, with their bytes; those of the descriptions of its parts have -1."""
+    """Return names of all chunks that a version needs, with their bytes; -1 for the descriptions of its parts."""
     chunks = {manifest["parts"][name]: -1 for name in PARTS}
     for name in list(chunks):
         chunks |= read_part(database, name).chunks()
@@ -72,7 +74,7 @@ def chunks_of(database: Database, manifest: Manifest) -> dict[str, int]:
 
 
 def is_whole(database: Database, version: int, verified: set[str]) -> bool:
-    """Whether a version is what its checksums say. verified: chunks that are, to which more are added."""
+    """Return whether a version matches its checksums. ``verified`` collects the chunks that do."""
     try:
         for name in chunks_of(database, read_manifest(database, version)).keys() - verified:
             database.chunk(name)
@@ -83,12 +85,12 @@ def is_whole(database: Database, version: int, verified: set[str]) -> bool:
 
 
 def check_changes(changes: Any) -> None:
-    """Refuse what is no list of entries of a history."""
+    """Refuse a value that is not a list of history entries."""
     need(isinstance(changes, list) and all(isinstance(entry, dict) for entry in changes), "it lacks its changes")
     for entry in changes:
-        need("what" in entry and "when" in entry, "it has a change of no kind")
+        need("what" in entry and "when" in entry, "one of its changes is invalid")
         texts = (entry.get(key, "") for key in ("what", "when", "warning"))
-        need(all(isinstance(text, str) for text in texts), "it has a change of no kind")
+        need(all(isinstance(text, str) for text in texts), "one of its changes is invalid")
         _check_accuracy(entry.get("accuracy"))
 
 
@@ -96,21 +98,28 @@ def _check_accuracy(accuracy: Any) -> None:
     if accuracy is None:
         return
     if not isinstance(accuracy, dict) or not isinstance(accuracy.get("classes", {}), dict):
-        raise Damaged("it has an accuracy that is none")
+        raise Damaged("one of its accuracies is invalid")
     means, sums = (accuracy.get("validation"), accuracy.get("leave_one_out")), accuracy.get(SUMS) or {}
     pairs = isinstance(sums, dict) and all(isinstance(pair, list) and len(pair) == 2 for pair in sums.values())
-    need(pairs, "it has an accuracy that is none")
+    need(pairs, "one of its accuracies is invalid")
     numbers = [*accuracy.get("classes", {}).values(), *(mean for mean in means if mean is not None)]
     numbers += [number for pair in sums.values() for number in pair]
-    need({int, float}.issuperset(map(type, numbers)), "it has an accuracy that is none")
-    fits = not numbers or -1e300 < min(numbers) <= max(numbers) < 1e300  # none is NaN, which is no JSON
-    need(fits, "it has an accuracy that is none")
+    need({int, float}.issuperset(map(type, numbers)), "one of its accuracies is invalid")
+    fits = not numbers or -1e300 < min(numbers) <= max(numbers) < 1e300  # JSON has no NaN
+    need(fits, "one of its accuracies is invalid")
 
 
 class StoredVersion:
-    """A version of a folder.
+    """A version of a folder, whose parts are read when they are needed.
 
-    folder: of the model. refuse: makes the error that names the version and what is wrong with it.
+    Args:
+        folder: Folder of the model.
+        manifest: Verified manifest.
+        stored: Parts in the database.
+        cache: Cache of the folder.
+        refuse: Makes the error that names the version and what is wrong with it.
+        device: PyTorch device that computes.
+        use: Changes to where the graph folder of the model is and to the resources that may be used.
     """
 
     def __init__(
@@ -131,27 +140,27 @@ class StoredVersion:
         self._part = lru_cache(lambda name: read_part(stored.database, manifest["parts"][name]))
         configuration, calibration, self._names = self._checked(lambda: decode_answers(self._part))
         if manifest["values"].get("method") != configuration.method:
-            raise refuse("its manifest names another method")
+            raise refuse("its manifest and its configuration name different methods")
         self.parts = ModelParts.lazy(configuration, calibration, self.part)
         self.keys = cache_keys(manifest)
         self.cache: OpenCache | None = cache.open(self.keys.scores, len(self._names.names))
         if device not in ("auto", "cpu"):
-            self.graph.device(device)  # one that its graph cannot be computed on is refused at once
+            self.graph.device(device)  # refuses a device on which this kind of graph cannot be computed
 
     # Parts
 
     @property
     def names(self) -> LabelStore:
-        """A label_store that has the names of the classes, and no labelled nodes."""
+        """Label store with the names of the classes and without labelled nodes."""
         return self._names
 
     @cached_property
     def graph(self) -> StoredGraph:
-        """Its graph, of which next to nothing is read yet."""
+        """The graph, of which almost nothing is read yet."""
         return self._checked(lambda: stored_graph(self._part, self._folder, self._use, self._remember))
 
     def part(self, name: str) -> Any:
-        """``graph``, ``learner`` or ``label_store``; the same object every time."""
+        """Return ``graph``, ``learner`` or ``label_store``; the same object every time."""
         with self._lock:
             if name not in self._read:
                 read = {"graph": self.graph.read, "learner": self._learner, "label_store": self._label_store}
@@ -160,7 +169,7 @@ class StoredVersion:
 
     @contextmanager
     def using_learner(self) -> Iterator[None]:
-        """Where the learner that was read computes: one that cannot is damaged. What is asked of it was checked."""
+        """Report errors of the stored learner inside as damage, because the arguments of its methods were checked."""
         try:
             with need_usable("its learner cannot be used"):
                 yield
@@ -168,12 +177,12 @@ class StoredVersion:
             raise self._refuse(str(error)) from error
 
     def node_index(self) -> NodeIndex:
-        """How its nodes are found, without the rest of the graph where that is possible."""
+        """Return the index of the nodes, without the rest of the graph where that is possible."""
         with self._lock:
             return self._checked(self.graph.index)
 
     def counts(self) -> tuple[int, int]:
-        """How many nodes and edges there are; none of them is read."""
+        """Return the numbers of nodes and edges without reading these."""
         return self._checked(self.graph.counts)
 
     def verify(self) -> None:
@@ -184,7 +193,7 @@ class StoredVersion:
     # Answers
 
     def answers(self) -> ModelAnswers | None:
-        """What it says of every node, if that was computed before and kept."""
+        """Return the answers about all nodes if they are stored; None otherwise."""
         scores = self._cached_scores()
         readings = None if scores is None or self.cache is None else self.cache.readings(self.keys.readings)
         if readings is not None:
@@ -192,7 +201,7 @@ class StoredVersion:
         return self._checked(lambda: self.graph.find_answers(self.keys, len(self._names.names)))
 
     def cached_answers(self, nodes: Sequence[Any]) -> tuple[np.ndarray, Answers] | None:
-        """Ids of some nodes and the answers about them, if the cache knows them by exactly these ids."""
+        """Return ids of some nodes and the answers about them, if the cache has exactly these ids."""
         place = None if self.cache is None else self.cache.find(nodes)
         if self.cache is None or place is None:
             return None
@@ -203,12 +212,12 @@ class StoredVersion:
         return ids, Answers(scores, readings)
 
     def cached_ood_score(self) -> np.ndarray | None:
-        """(n,) of every node, if the cache has it."""
+        """Return (n,) OOD scores of all nodes, if the cache has them."""
         readings = None if self.cache is None else self.cache.readings(self.keys.readings)
         return None if readings is None else readings[:, 0]
 
     def scores(self, compute: Callable[[], Any]) -> Any:
-        """(n, columns) of every node, from the cache or computed; a learner that cannot give them is damaged."""
+        """Return (n, columns) scores of all nodes, cached or computed. A learner that fails is damaged."""
         cached = self._cached_scores()
         return self._checked(lambda: self._computed_scores(compute)) if cached is None else cached
 
@@ -220,16 +229,16 @@ class StoredVersion:
         with need_usable("its learner cannot answer"):
             scores = compute()
             shape = (self.part("graph").visible.row_count, len(self._names.names))
-            need(RowValues.of(scores).shape == shape, "its learner gives other scores")
-        need(self._are_scores(scores), "its learner gives scores that are no numbers")
+            need(RowValues.of(scores).shape == shape, "its learner gives scores of a wrong shape")
+        need(self._are_scores(scores), "its learner gives scores that are not finite")
         return scores
 
     def _are_scores(self, scores: Any) -> bool:
-        """Whether every node has a highest score; a class that is out of the question may have −∞."""
+        """Return whether every node has a finite highest score; a class that is excluded may have −∞."""
         used = np.array([column for column, name in enumerate(self._names.names) if name is not None])
         return all(bool(np.isfinite(block.max(axis=1)).all()) for block in RowValues.of(scores, used).blocks())
 
-    # How it is read
+    # Read
 
     def _checked(self, read: Callable[[], Any]) -> Any:
         try:
@@ -238,7 +247,7 @@ class StoredVersion:
             raise self._refuse(str(error)) from error
 
     def _remember(self, sources: Mapping[str, PartSource]) -> None:
-        """Parts that were read need not be written again."""
+        """Note that parts were read from the database, so that they are not written again."""
         for name, source in sources.items():
             self._stored.remember(source.made_of, self.manifest["parts"][name])
 

@@ -2,15 +2,15 @@
 
 ::
 
-    model.sqlite     manifests of all versions, and chunks of their arrays, which versions share where they are equal
-    cache.sqlite     embeddings and scores of the newest version: may be deleted at any time
-    graph.json       of a model on a graph folder: where that is, and its work folder
-    work/            of the same: slices, blocks, scores; may be deleted at any time
-    fitting/         what a fit has, until it is a model
-    lock             held by the one process that writes
+    model.sqlite     manifests of all versions, and chunks of their arrays; versions share equal chunks
+    cache.sqlite     embeddings and scores of the newest version; may be deleted at any time
+    graph.json       for a model on a graph folder: where that folder and the work folder are
+    work/            for a model on a graph folder: slices, blocks, scores; may be deleted at any time
+    fitting/         checkpoints of a fit, until there is a model
+    lock             locked by the one process that writes
 
-A version is written in one transaction, and nothing of it is changed afterwards, but for two verbs: ``prune`` removes
-versions, and ``erase`` rewrites all of them without some nodes; each of them is one transaction, too.
+A version is written in one transaction, and is not changed afterwards, with two exceptions: ``prune`` removes versions,
+and ``erase`` rewrites all of them without some nodes. Each of these is one transaction, too.
 """
 
 import shutil
@@ -44,13 +44,15 @@ from graphfcl.production.store.parts import Parts
 from graphfcl.runtime.files import file_lock, make_folder
 from graphfcl.version import __version__
 
-FITTING = "fitting"  # folder of what a fit has, until it is a model
+FITTING = "fitting"  # folder of the checkpoints of a fit
 
 
 class Versions:
     """The versions of one model in a folder.
 
-    use: what a user changes about the graph folder of the model, if it has one.
+    Args:
+        path: Path of the folder.
+        use: Changes to where the graph folder of the model is and to the resources that may be used.
     """
 
     def __init__(self, path: str | Path, use: FolderUse = AS_BEFORE) -> None:
@@ -60,42 +62,44 @@ class Versions:
         self.stored = Parts(self.database)
 
     def bytes_read(self) -> int:
-        """How many bytes were read of the folder."""
+        """Return the number of bytes read from the folder."""
         return self.database.bytes_read + self.cache.database.bytes_read
 
     # Reading
 
     def pointer(self) -> tuple[int, str] | None:
-        """The newest version and its checksum; None if there is none."""
+        """Return the newest version and its checksum; None if there is none."""
         self._refuse_link()
         with self._whole_file():
             return self.database.newest(VERSION)
 
     def exists(self) -> bool:
-        """Whether there is a version."""
+        """Return whether there is a version."""
         return self.pointer() is not None
 
     def current(self) -> int:
-        """The number of the newest version."""
+        """Return the number of the newest version, or raise an error if there is none."""
         newest = self.pointer()
         if newest is None:
             raise InputError(f"the model {self.path} does not exist: check the path.")
         return newest[0]
 
     def numbers(self, kind: str = VERSION) -> list[int]:
-        """Of all versions, whole or not, ascending; or of those that were pruned."""
+        """Return the numbers of all versions, damaged ones included, ascending; or of another ``kind``, such as pruned
+        ones.
+        """
         with self._whole_file():
             return self.database.numbers(kind)
 
     def shows(self, version: int) -> bool:
-        """Whether a version is the newest."""
+        """Return whether a version is the newest."""
         try:
             return self.current() == version
         except InputError:
             return False
 
     def manifest(self, version: int) -> Manifest:
-        """The verified manifest of a version."""
+        """Return the verified manifest of a version."""
         version = whole_number(version, "the version", 3)
         self._refuse_link()
         try:
@@ -104,13 +108,13 @@ class Versions:
             raise self.damaged(version, str(error)) from error
 
     def load(self, version: int | None = None, *, device: str = "cpu") -> StoredVersion:
-        """A version, the newest if none is named."""
+        """Open a version; None: the newest one."""
         manifest = self.manifest(self.current() if version is None else version)
         refuse = partial(self._unreadable, manifest)
         return StoredVersion(self.path, manifest, self.stored, self.cache, refuse, device, self.use)
 
     def history(self, upto: int | None = None, *, after: int = 0) -> list[Entry]:
-        """Every change of versions after one and up to another, oldest first, with the version that holds it."""
+        """Return every change of the versions after ``after`` and up to ``upto``, oldest first, with their versions."""
         last = self.current() if upto is None else whole_number(upto, "the version", 3)
         there = set(self.numbers())
         numbers = [number for number in sorted(there.union(self.numbers(PRUNED))) if after < number <= last]
@@ -118,7 +122,7 @@ class Versions:
         return [{**change, "version": number} for number, each in changes for change in each]
 
     def changes(self, number: int, *, pruned: bool = False) -> list[Entry]:
-        """The changes of one version."""
+        """Return the changes of one version."""
         try:
             if pruned:
                 return [{**change, "pruned": True} for change in read_pruned(self.database, number)]
@@ -127,7 +131,7 @@ class Versions:
             return [{"when": "", "what": "damaged", "error": f"version {number}: {error}"}]
 
     def stored_history(self, manifest: Manifest) -> History:
-        """The history of a version, read when it is used."""
+        """Return the history of a version, which is read when it is used."""
         past, count = manifest["past"], manifest["past"]["changes"] + len(manifest["changes"])
         return History(past=Past(lambda: self.history(manifest["version"]), count, past.get("accuracy")))
 
@@ -138,9 +142,10 @@ class Versions:
         answers: ModelAnswers,
         write: Callable[[CacheContents, Callable[[], bool]], None] | None,
     ) -> None:
-        """Leave the answers of a version to its next reader.
+        """Store the answers of a version for its next reader.
 
-        write: ``write`` or ``start`` of the cache, which has those of the newest version in memory; None: not there.
+        ``write`` is ``write`` or ``start`` of the cache, which stores answers of a model in memory if it is the newest
+        version; None: the cache is not written.
         """
 
         def cache(contents: CacheContents) -> None:
@@ -161,15 +166,15 @@ class Versions:
             ) from error
 
     def damaged(self, version: int, why: str) -> InputError:
-        """The error that names a version, what is wrong with it, and where to go on."""
+        """Make the error that names a damaged or missing version, what is wrong with it, and how to go on."""
         newest, there = self.pointer(), self.numbers()
         if newest is None:
-            return InputError(f"{self.path} holds no model any more: check the path.")
+            return InputError(f"{self.path} does not hold a model any more: check the path.")
         if version not in there:
             listed = f"`graphfcl history --model {self.path}` lists them"
             if version in self.numbers(PRUNED):
                 return InputError(
-                    f"{self.path}: version {version} was pruned, what it consisted of is gone: choose one that is "
+                    f"{self.path}: version {version} was pruned, so its content is gone: choose a version that is "
                     f"kept; {listed}."
                 )
             if not 0 < version <= newest[0]:
@@ -178,14 +183,14 @@ class Versions:
         before = (number for number in reversed(there) if number < version)
         good = next((number for number in before if is_whole(self.database, number, verified)), 0)
         hint = (
-            f"`graphfcl rollback --model {self.path} {good}` goes on from the last version before it that is whole"
+            f"`graphfcl rollback --model {self.path} {good}` continues from the last intact version before it"
             if good
-            else "there is no whole version before it"
+            else "there is no intact version before it"
         )
         return InputError(f"{self.path}: version {version} is damaged, {why}: {hint}.")
 
     def _unreadable(self, manifest: Manifest, why: str) -> InputError:
-        """The error of a version that was loaded, if what it consists of cannot be read."""
+        """Make the error for a version that was loaded, but whose parts cannot be read."""
         number = manifest["version"]
         with suppress(Damaged):
             if read_manifest(self.database, number)["sha256"] != manifest["sha256"]:
@@ -195,17 +200,19 @@ class Versions:
         return self.damaged(number, why)
 
     def refuse_missing_chunks(self, version: int) -> None:
-        """Refuse to go on from a version of which a chunk is gone or has another length."""
+        """Refuse to continue from a version of which a chunk is missing or has another length."""
         try:
             for name, size in chunks_of(self.database, self.manifest(version)).items():
                 stored = self.database.chunk_size(name)
                 if stored is None or size not in (stored, -1):
-                    raise Damaged(f"its chunk {name[:12]} is {'missing' if stored is None else 'not whole'}")
+                    raise Damaged(f"its chunk {name[:12]} is {'missing' if stored is None else 'incomplete'}")
         except Damaged as error:
             raise self.damaged(version, str(error)) from error
 
     def _refuse_link(self) -> None:
-        """What lies elsewhere would be written to and deleted there; the database looks after its own files."""
+        """Refuse a link in place of a folder: graphfcl would write and delete files elsewhere. The database checks its
+        own files.
+        """
         if (self.path / FITTING).is_symlink():
             raise InputError(
                 f"{self.path / FITTING} is a symbolic link, and a model keeps its files in its own folder: put a "
@@ -216,10 +223,13 @@ class Versions:
 
     @contextmanager
     def writing(self, wait: float = 60.0) -> Iterator[dict[str, Any] | None]:
-        """Only one process writes at a time; another waits so many seconds, then it is refused.
+        """Hold the lock of the folder: only one process writes at a time.
 
-        The lock file says so as long as the context lasts, and SQLite's lock even if that file is removed. What is not
-        committed in the end is undone. Gives the report of an erasure that was left unfinished: it is done first.
+        Another process waits ``wait`` seconds, then it is refused. The lock file is locked as long as the context
+        lasts, and SQLite's own lock protects the database even if that file is removed. Anything not committed at the
+        end is undone.
+
+        If an erasure was interrupted, it is completed first; the context then gives its report, otherwise None.
         """
         with ExitStack() as stack:
             try:
@@ -234,14 +244,14 @@ class Versions:
             stack.callback(self.database.rollback)
             stack.enter_context(self._whole_file())
             self.database.begin(wait)
-            if self.exists():  # the fit that made the model is done
+            if self.exists():  # the fit that made the model is complete
                 shutil.rmtree(self.path / FITTING, ignore_errors=True)
             finished = self.finish_erasure()
             self.database.begin(wait)
             yield finished
 
     def refuse_unrelated(self, loaded: int | None) -> None:
-        """A model may follow only the version that it was loaded from or saved as."""
+        """Refuse to write a model after a version that it was neither loaded from nor saved as."""
         newest = self.pointer()
         if newest is not None and loaded != newest[0]:
             raise InputError(
@@ -252,9 +262,16 @@ class Versions:
     def write(
         self, parts: ModelParts, history: History, *, loaded: int | None, request: Entry | None = None
     ) -> Manifest:
-        """Write the next version; the caller holds the lock. A first version holds the whole history.
+        """Write the next version; the caller holds the lock. The first version holds the whole history.
 
-        loaded: the version that the model was loaded from or saved as. request: kept with the last change.
+        Args:
+            parts: Parts of the model.
+            history: History of the model.
+            loaded: Version that the model was loaded from or saved as.
+            request: JSON values that the entry of the last change stores about the request that caused it.
+
+        Returns:
+            The manifest.
         """
         parent = loaded if self.exists() else None
         entries = history.entries() if parent is None else history.unsaved()
@@ -275,14 +292,14 @@ class Versions:
             return self.put_manifest(manifest)
 
     def put_manifest(self, manifest: Manifest) -> Manifest:
-        """Write a manifest, within a transaction; it as it will be read."""
+        """Write a manifest within a transaction; returns it with its checksum."""
         manifest = {"graphfcl": __version__, "written": now(), **manifest}
         digest = self.database.put_document(VERSION, manifest["version"], manifest)
         return {**manifest, "sha256": digest}
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """All that is written inside is committed at its end; after an error nothing is."""
+        """Commit everything that is written inside; after an error nothing is written."""
         try:
             with self._whole_file():
                 self.database.begin()
@@ -292,14 +309,14 @@ class Versions:
             self.database.rollback()
 
     def rollback(self, version: int, *, wait: float = 60.0) -> int:
-        """Write a new version equal to an old one; returns its number. Works also if newer versions are damaged."""
+        """Write a new version equal to an old one; returns its number. Newer versions may be damaged."""
         version = whole_number(version, "the version", 3)
         self.current()  # an error if there is none
         with self.writing(wait):
             return self.write_rollback(version)["version"]
 
     def write_rollback(self, version: int, *, request: Entry | None = None) -> Manifest:
-        """The same for a caller that holds the lock. request: kept with the change."""
+        """Do the same for a caller that holds the lock. ``request``: see :meth:`write`."""
         old = self.load(version)
         old.verify()
         change = {**self.rollback_entry(old), **({} if request is None else {"request": request})}
@@ -308,13 +325,13 @@ class Versions:
             return self.put_manifest({**self.on_top(old, change.get("accuracy")), "changes": [change]})
 
     def rollback_entry(self, old: StoredVersion) -> Entry:
-        """What the history says of a rollback to a version."""
+        """Make the history entry of a rollback to a version."""
         accuracy = self.stored_history(old.manifest).last_accuracy()
         noted = {"accuracy": accuracy} if accuracy else {}
         return {"what": "rollback", "to": old.version, "when": now(), **noted}
 
     def on_top(self, old: StoredVersion, accuracy: dict[str, Any] | None) -> Manifest:
-        """The manifest of a version after the newest one that equals an old one, but for its changes."""
+        """Make the manifest of a version after the newest one that equals an old one, except for its changes."""
         newest = self.current()
         try:
             before = len(self.stored_history(read_manifest(self.database, newest)))
@@ -329,14 +346,17 @@ class Versions:
         }
 
     def finish_erasure(self) -> dict[str, Any] | None:
-        """What is left to do once nodes were erased from all versions; the report of the erasure, None without one."""
+        """Delete what may still contain erased nodes after they were removed from all versions.
+
+        Returns the report of the erasure, or None if no erasure is unfinished.
+        """
         if not self.database.numbers(ERASURE):
             return None
         report = self.database.document(ERASURE, 0)[0].get("report")
         self.database.rollback()
         self.cache.clear()
         work = work_folder(self.path)
-        if work is not None:  # what was computed of a graph folder may hold features of the nodes
+        if work is not None:  # files computed from a graph folder may contain features of the nodes
             from graphfcl.production.graph.work_files import clear_work
 
             clear_work(work)
@@ -344,9 +364,9 @@ class Versions:
             self.database.vacuum()
         except InputError as error:
             raise InputError(
-                f"{self.path}: the nodes are erased from all versions, but the file could not be rewritten without "
-                f"the room they took ({error.__cause__ or error}): free some space; the next command that changes the "
-                "model finishes it."
+                f"{self.path}: the nodes are erased from all versions, but the file could not be rewritten without its "
+                f"free space ({error.__cause__ or error}): free some disk space; the next command that changes the "
+                "model completes it."
             ) from error
         with self.transaction():
             self.database.delete_document(ERASURE, 0)

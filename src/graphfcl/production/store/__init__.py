@@ -1,4 +1,4 @@
-"""How values and arrays lie in an SQLite file: documents, chunks by checksum, arrays in chunks. Needs no torch.
+"""Storage of values and arrays in an SQLite file: documents, chunks by checksum, arrays in chunks. Does not need torch.
 
-Nothing here knows what a model is.
+Nothing here depends on what a model is.
 """

@@ -26,16 +26,16 @@ UNFIT = (
     TypeError,
     ValueError,
 )
-"""What code that was handed values of a wrong kind, size or shape may raise."""
+"""Errors that code may raise if its arguments have a wrong type, size or shape."""
 
 
 class Damaged(ValueError):
-    """Stored content does not fit together; says which and how."""
+    """Stored content is invalid; the message says which and how."""
 
 
 @contextmanager
 def need_usable(what: str) -> Iterator[None]:
-    """Report values that code inside cannot use as damage: ``what``, and what the error says."""
+    """Report errors of code inside, which uses stored values, as damage: ``what``, and the message of the error."""
     try:
         yield
     except (GraphfclError, Damaged):
@@ -45,21 +45,21 @@ def need_usable(what: str) -> Iterator[None]:
 
 
 def first_line(error: BaseException) -> str:
-    """What another library's error says, in a few words."""
+    """Return the first line of another library's error message."""
     text = str(error).strip()
     return text.splitlines()[0][:120] if text else type(error).__name__
 
 
 def need(fits: bool, what: str) -> None:
-    """Refuse what does not fit."""
+    """Raise :class:`Damaged` with the text ``what`` unless ``fits``."""
     if not fits:
         raise Damaged(what)
 
 
 def whole_number(value: Any, what: str, least: int = 0, most: int = 2**62) -> int:
-    """Return a value that must be a whole number in a range; true and false are none."""
+    """Return a value that must be an int in a range; bool is not accepted."""
     if type(value) is not int or not least <= value <= most:
-        raise Damaged(f"{what} is no whole number from {least} to {most}")
+        raise Damaged(f"{what} is not a whole number from {least} to {most}")
     return value
 
 
@@ -71,13 +71,13 @@ _DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
 
 
 def read_json(content: bytes) -> Any:
-    """Parse JSON; :class:`Damaged` if it is none, holds a number that is not finite, or is nested too deeply."""
+    """Parse JSON; raises :class:`Damaged` if it is invalid, not finite, or nested too deeply."""
     try:
         values = _DECODER.decode(content.decode())
     except RecursionError as error:
         raise Damaged("it is nested too deeply") from error
     except ValueError as error:  # that of the encoding among them
-        raise error if isinstance(error, Damaged) else Damaged("it is no JSON") from error
+        raise error if isinstance(error, Damaged) else Damaged("it is not valid JSON") from error
     level: list[Any] = [[values]]
     for _ in range(DEEPEST):
         nested: list[Any] = []
@@ -103,8 +103,8 @@ def refuse_files_beside(path: Path) -> None:
             continue
         if not stat.S_ISREG(mode):
             raise InputError(
-                f"{name} is a symbolic link or no file, and a model keeps its files in its own folder: put the file "
-                "itself there."
+                f"{name} is a symbolic link or not a regular file, and a model keeps its files in its own folder: put "
+                "the file itself there."
             )
         if ending in ("-wal", "-shm"):
             raise InputError(f"{name} was not written by graphfcl: remove it.")
@@ -112,7 +112,7 @@ def refuse_files_beside(path: Path) -> None:
 
 
 def refuse_journal(path: Path) -> None:
-    """Refuse a journal that names another file: SQLite deletes that once it has rolled back. graphfcl writes none."""
+    """Refuse a journal that names another file, which SQLite would delete. graphfcl never writes one."""
     journal = f"{path}-journal"
     if not os.path.lexists(journal):
         return

@@ -1,9 +1,10 @@
 """One SQLite file: JSON documents by kind and number, and chunks of bytes by their SHA-256.
 
-A transaction is in the file as a whole or not at all, also if its process is killed (rollback journal, flushed before
-it counts).
-Every row is verified by its checksum when it is read. The file may come from a stranger: its tables must be exactly
-these, there are no triggers and views, and a journal that names another file is refused before SQLite sees it.
+A transaction is in the file completely or not at all, even if its process is killed: SQLite's rollback journal is
+flushed before a commit. Every row is verified by its checksum when it is read.
+
+The file may come from a stranger: it must have exactly these tables, without triggers and views, and a journal that
+names another file is refused before SQLite sees it.
 """
 
 import hashlib
@@ -39,9 +40,9 @@ WRITING = (
     "temp_store=MEMORY",
     "cache_size=-65536",  # KiB: readers wait for a writer only while it commits, unless it writes more than this
 )
-ROW = 8  # bytes that a row takes at least
+ROW = 8  # least bytes of a row
 BUSY = 60.0  # seconds that a query waits while another process commits
-LONGEST_QUERY = 200  # million steps of SQLite's machine: a file from a stranger must not keep it for ever
+LONGEST_QUERY = 200  # million steps of SQLite's virtual machine, so that no crafted file can run a query for ever
 
 _TURNS: dict[str, threading.RLock] = defaultdict(threading.RLock)
 _DATABASES: weakref.WeakSet["Database"] = weakref.WeakSet()
@@ -50,8 +51,8 @@ _DATABASES: weakref.WeakSet["Database"] = weakref.WeakSet()
 def _leave_to_the_parent() -> None:
     """Let a forked process begin without locks and connections.
 
-    A thread that holds a lock has no copy here. Closing a connection would end the transaction of the parent, so
-    connections are never freed.
+    A thread that holds a lock has no copy in the child. Closing a connection would end the transaction of the parent,
+    so connections are never freed.
     """
     import ctypes
 
@@ -67,7 +68,14 @@ if hasattr(os, "register_at_fork"):  # Windows does not fork
 
 
 class _Connection(sqlite3.Connection):
-    """That of one thread. file, size: device and inode that it is of, and bytes. ticks: million steps of a query."""
+    """Connection of one thread.
+
+    Attributes:
+        file: Device and inode of the file.
+        size: Bytes of the file.
+        has_tables: Whether the tables were checked.
+        ticks: Million steps of the current query.
+    """
 
     file: tuple[int, ...] = ()
     size = 0
@@ -75,17 +83,17 @@ class _Connection(sqlite3.Connection):
     ticks = 0
 
     def tick(self) -> bool:
-        """Whether a query takes so many steps that its file must have been made for that."""
+        """Count steps; returns whether a query takes so many that its file must have been crafted for that."""
         self.ticks += 1
         return self.ticks > LONGEST_QUERY
 
 
 class NotKept(InputError):
-    """A change makes something that no version can hold; nothing is wrong with the folder."""
+    """A change that no version can store; the folder is intact."""
 
 
 class Newer(InputError):
-    """A file of a format that this graphfcl does not know yet."""
+    """A file whose format is newer than this graphfcl."""
 
 
 class Busy(InputError):
@@ -93,85 +101,90 @@ class Busy(InputError):
 
     @classmethod
     def waited(cls, folder: Path, wait: float) -> "Busy":
-        """After so many seconds."""
+        """Make the error after waiting for some seconds."""
         return cls(
-            f"{folder} is being changed by another process, for longer than {wait:g} s: try again later, or wait "
-            "longer with --wait; nothing was changed."
+            f"{folder} is being changed by another process (waited {wait:g} s): try again later, or wait longer with "
+            "--wait; nothing was changed."
         )
 
 
 class Database:
-    """Such a file; it need not be there. bytes_read: of documents and chunks, so far.
+    """An SQLite file with these tables; it need not exist.
 
-    lasting: whether a transaction survives a power cut. One that does not is quicker, and may leave a damaged file.
+    Threads may share a database. Each has its own connection, so none sees what another one has not committed. Queries
+    of one process on one file take turns. SQLite would let them overlap, but then a writer of another process might
+    never find a moment without a reader.
 
-    Threads may share it: each has its own connection, so none sees what another one has not committed. Queries of one
-    process on one file take turns: SQLite would let them overlap, and a writer of another process would find no moment
-    without a reader.
+    Args:
+        path: Path of the file.
+        lasting: Transactions survive a power cut. Otherwise they are quicker, but a power cut may damage the file.
+
+    Attributes:
+        bytes_read: Bytes of documents and chunks read so far.
     """
 
     def __init__(self, path: Path, *, lasting: bool = True) -> None:
         self.path, self._lasting = path, lasting
         self.bytes_read = 0
         self._uri, self._place = path.absolute().as_uri(), os.path.abspath(path)
-        self._connections: dict[int, _Connection] = {}  # by the id of a thread; one that follows it has its connection
+        self._connections: dict[int, _Connection] = {}  # by thread id; a later thread with the same id reuses it
         self._verified: set[bytes] = set()
         _DATABASES.add(self)
 
     # Documents
 
     def numbers(self, kind: str) -> list[int]:
-        """Numbers of all documents of a kind, whole or not, ascending."""
+        """Return the numbers of all documents of a kind, damaged ones included, ascending."""
         rows = self._query("SELECT number FROM document WHERE kind = ? ORDER BY number", kind)
         return [number for (number,) in rows if type(number) is int]
 
     def newest(self, kind: str) -> tuple[int, str] | None:
-        """The highest number of a kind and the checksum of that document; None if there is no document."""
+        """Return the highest number of a kind and the checksum of that document; None if there is none."""
         rows = self._query("SELECT number, sha256 FROM document WHERE kind = ? ORDER BY number DESC LIMIT 1", kind)
         if not rows:
             return None
         (number, digest), *_ = rows
-        need(type(number) is int and type(digest) is bytes, "its list of versions is none")
+        need(type(number) is int and type(digest) is bytes, "its list of versions is invalid")
         return number, digest.hex()
 
     def document(self, kind: str, number: int) -> tuple[dict[str, Any], str]:
-        """A document and its checksum, verified."""
+        """Return a document and its checksum, verified."""
         rows = self._query("SELECT content, sha256 FROM document WHERE kind = ? AND number = ?", kind, number)
         need(len(rows) == 1, "it is missing")
         content, digest = rows[0]
-        need(
-            type(content) is bytes and digest == _digest(kind, number, content), "it has another checksum than it says"
-        )
+        need(type(content) is bytes and digest == _digest(kind, number, content), "it does not match its checksum")
         self.bytes_read += len(content)
         values = read_json(content)
-        need(isinstance(values, dict), "it lists nothing")
+        need(isinstance(values, dict), "it is not a JSON object")
         return values, digest.hex()
 
     def put_document(self, kind: str, number: int, values: dict[str, Any]) -> str:
-        """Write a document; its checksum."""
+        """Write a document; returns its checksum."""
         content = self.described(values, LARGEST // 2)
         digest = _digest(kind, number, content)
         self._write("INSERT OR REPLACE INTO document VALUES (?, ?, ?, ?)", kind, number, content, digest)
         return digest.hex()
 
     def described(self, values: dict[str, Any], most: int) -> bytes:
-        """Values as JSON of at most so many bytes that can be read again; :class:`NotKept` otherwise."""
+        """Return values as JSON of at most ``most`` bytes that can be read again; raises :class:`NotKept` otherwise."""
         content = canonical_json(values)
         try:
             read_json(content)
             need(len(content) <= most, f"it takes more than {most:,} bytes to describe: make it in several steps")
         except Damaged as error:
-            raise NotKept(f"the change cannot be kept in {self.path.parent}, {error}; nothing was changed.") from error
+            raise NotKept(
+                f"the change cannot be stored in {self.path.parent}: {error}; nothing was changed."
+            ) from error
         return content
 
     def delete_document(self, kind: str, number: int) -> None:
         deleted = self._write("DELETE FROM document WHERE kind = ? AND number = ?", kind, number)
-        need(deleted == 1, "SQLite does not find a row that it lists")
+        need(deleted == 1, "SQLite cannot find a row that it lists")
 
     # Chunks
 
     def chunk(self, name: str, *, is_text: bool = False) -> bytes:
-        """The content of a checksum, in hexadecimal digits. is_text: it was stored as such."""
+        """Return the content with a checksum, given in hexadecimal digits. ``is_text``: it was stored as text."""
         digest = bytes.fromhex(name)
         rows = self._query("SELECT size, data FROM chunk WHERE sha256 = ?", digest)
         need(len(rows) == 1, f"its chunk {name[:12]} is missing")
@@ -183,12 +196,12 @@ class Database:
         return content
 
     def chunk_size(self, name: str) -> int | None:
-        """How many bytes a chunk has, without reading them; None if there is none of this name."""
+        """Return the bytes of a chunk without reading it; None if there is none of this name."""
         rows = self._query("SELECT size FROM chunk WHERE sha256 = ?", bytes.fromhex(name))
         return rows[0][0] if rows else None
 
     def put_chunk(self, content: bytes, *, is_text: bool = False) -> str:
-        """Store content unless it is there; its name. is_text: it becomes many objects when it is parsed."""
+        """Store content unless it is stored already; returns its name. ``is_text``: parsing it makes many objects."""
         digest = hashlib.sha256(content).digest()
         if self.chunk_size(digest.hex()) != len(content) or not self._is_whole(digest):
             data = packed(content, is_text) if self._lasting else content
@@ -197,20 +210,20 @@ class Database:
         return digest.hex()
 
     def keep_chunks(self, names: set[str]) -> int:
-        """Delete all chunks but these; how many bytes they had."""
+        """Delete all chunks except these; returns the bytes they had."""
         self._write("REINDEX")  # a damaged index could hide chunks
         going = self.spare_chunks(names)
         for row in going:
-            need(self._write("DELETE FROM chunk WHERE rowid = ?", row) == 1, "SQLite does not find a row that it lists")
+            need(self._write("DELETE FROM chunk WHERE rowid = ?", row) == 1, "SQLite cannot find a row that it lists")
         return sum(going.values())
 
     def spare_chunks(self, names: set[str]) -> dict[int, int]:
-        """The rows of all chunks but these, and how many bytes each has."""
+        """Return the rows of all chunks except these, and the bytes of each."""
         rows = self._query("SELECT rowid, sha256, length(data) FROM chunk")
         return {row: size or 0 for row, digest, size in rows if type(digest) is not bytes or digest.hex() not in names}
 
     def _is_whole(self, digest: bytes) -> bool:
-        """Whether a chunk that is there holds what its name says; it is read once."""
+        """Return whether a stored chunk matches its name; it is read once."""
         try:
             if digest not in self._verified:
                 self.chunk(digest.hex())
@@ -221,7 +234,7 @@ class Database:
     # Transactions
 
     def begin(self, wait: float = BUSY) -> None:
-        """Begin to write, as the only one, unless that was done already; an empty file gets its tables."""
+        """Begin to write as the only process, unless that was done already. An empty file gets its tables."""
         with self._turn, self._errors(wait):
             make_folder(self.path.parent)
             connection = self._open(create=True)
@@ -242,11 +255,11 @@ class Database:
             connection.has_tables = True
 
     def commit(self) -> None:
-        """Make what was written since :meth:`begin` last."""
+        """Commit everything written since :meth:`begin`."""
         self._write("COMMIT")
 
     def rollback(self) -> None:
-        """Forget what was written since :meth:`begin`, if anything was and is not committed."""
+        """Undo everything written since :meth:`begin` that is not committed."""
         connection = self._connections.get(threading.get_ident())
         with self._turn, suppress(sqlite3.Error):
             if connection is not None and connection.in_transaction:
@@ -254,12 +267,12 @@ class Database:
                 connection.has_tables = False  # they may have been made since
 
     def vacuum(self) -> None:
-        """Rewrite the file without the room of what was deleted; the copy is in a temporary file meanwhile."""
+        """Rewrite the file without its free space; the copy is in a temporary file meanwhile."""
         self._write("PRAGMA temp_store=FILE")
         self._write("VACUUM")
 
     def size(self) -> int:
-        """Bytes of the file."""
+        """Return the bytes of the file."""
         try:
             return self.path.stat().st_size
         except OSError:
@@ -272,7 +285,7 @@ class Database:
         return _TURNS[self._place]
 
     def _query(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
-        """All rows; none if there is no file, or one without tables."""
+        """Return all rows; none if there is no file, or one without tables."""
         with self._turn, self._errors(None):
             try:
                 connection = self._open()
@@ -282,17 +295,19 @@ class Database:
                 return []
             most = 1000 + connection.size // ROW
             rows = connection.execute(sql, values).fetchmany(most + 1)
-            need(len(rows) <= most, "it lists more rows than fit into it")
+            need(len(rows) <= most, "it lists more rows than its size allows")
             return rows
 
     def _write(self, sql: str, *values: Any) -> int:
-        """How many rows were written."""
+        """Run a statement that writes; returns the number of rows written."""
         with self._turn, self._errors(BUSY):
             return self._open().execute(sql, values).rowcount
 
     @contextmanager
     def _errors(self, wait: float | None) -> Iterator[None]:
-        """Around a query (None), or around what writes and waits so many seconds for another process."""
+        """Translate errors of SQLite. ``wait``: None for a query, otherwise seconds that a writer waits for another
+        process.
+        """
         reads = wait is None
         try:
             yield
@@ -309,7 +324,7 @@ class Database:
             why = str(error.strerror or error)
             raise (Damaged(f"it cannot be read ({why})") if reads else self._refused(why)) from error
         except OverflowError as error:
-            no_row, no_room = "it has no row of such a number", "there is no room for further versions"
+            no_row, no_room = "it has no row with such a number", "there is no room for further versions"
             raise (Damaged(no_row) if reads else self._refused(no_room)) from error
 
     def _refused(self, why: str) -> InputError:
@@ -319,7 +334,7 @@ class Database:
         )
 
     def _open(self, *, create: bool = False) -> _Connection:
-        """The connection of this thread to the file that lies there now."""
+        """Return this thread's connection to the file that is at the path now."""
         (*file, size), thread = self._file(), threading.get_ident()
         connection = self._connections.get(thread)
         if connection is None or connection.file != tuple(file):
@@ -343,7 +358,7 @@ class Database:
         return connection
 
     def _file(self) -> tuple[int, ...]:
-        """Device, inode and bytes; 0 if there is no file."""
+        """Return device, inode and bytes of the file; 0 if there is none."""
         try:
             there = os.lstat(self._place)
         except FileNotFoundError:
@@ -370,14 +385,14 @@ class Database:
 
 
 def _has_tables(connection: sqlite3.Connection, path: Path) -> bool:
-    """Whether a file has the tables; False if it is empty, :class:`Damaged` if it has others."""
+    """Return whether a file has the tables; False if it is empty. Raises :class:`Damaged` if it has others."""
     (number,), (mode,) = (connection.execute(f"PRAGMA {name}").fetchone() for name in ("user_version", "journal_mode"))
     if number > FORMAT:
         raise Newer(f"{path} has format {number}; this graphfcl reads {FORMAT}: use the graphfcl that wrote it.")
     rows = connection.execute("SELECT type, name, tbl_name, sql FROM sqlite_schema LIMIT 9").fetchall()
     if not rows and number == 0:
         return False
-    need(number == FORMAT and rows == SCHEMA, "its tables are not those of a model")
+    need(number == FORMAT and rows == SCHEMA, "its tables are not the tables of a model")
     need(mode in ("delete", "memory"), "it has no rollback journal")
     return True
 

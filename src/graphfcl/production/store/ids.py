@@ -1,4 +1,4 @@
-"""Ids of nodes, whole numbers or text, as arrays of a part; and rows of nodes by their ids, out of a few chunks."""
+"""Ids of nodes, whole numbers or texts, as arrays of a part; and lookup of rows by ids that reads only a few chunks."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
@@ -12,11 +12,11 @@ from graphfcl.production.store.checks import Damaged, need
 from graphfcl.production.store.parts import Part
 
 LONGEST = 1 << 20  # bytes of one id
-STEP = 1024  # ids between two of the fence
+STEP = 1024  # the index holds every 1024th id
 
 
 def id_arrays(ids: np.ndarray | Sequence[str], name: str = "ids") -> dict[str, np.ndarray]:
-    """Arrays that hold ids: int64, or text as UTF-8 bytes and lengths, so that none is as wide as the longest id."""
+    """Return arrays that hold ids: int64, or UTF-8 bytes and lengths, so that a long id does not widen all."""
     if isinstance(ids, np.ndarray) and ids.dtype.kind == "i":
         return {name: ids.astype(np.int64, copy=False)}
     texts = [_bytes(str(text)) for text in ids]
@@ -25,7 +25,7 @@ def id_arrays(ids: np.ndarray | Sequence[str], name: str = "ids") -> dict[str, n
 
 
 def id_cuts(arrays: dict[str, np.ndarray], cuts: np.ndarray, name: str = "ids") -> dict[str, np.ndarray]:
-    """Cuts of the arrays of :func:`id_arrays`. cuts: of the ids."""
+    """Return the cuts of the arrays of :func:`id_arrays` that correspond to cuts of the ids."""
     if name in arrays:
         return {name: cuts}
     lengths = arrays[f"{name}.lengths"]
@@ -34,25 +34,27 @@ def id_cuts(arrays: dict[str, np.ndarray], cuts: np.ndarray, name: str = "ids") 
 
 
 def read_ids(part: Part, name: str = "ids") -> np.ndarray:
-    """The ids that :func:`id_arrays` took apart: int64, or text."""
+    """Return the ids from the arrays of :func:`id_arrays`, as int64 or texts."""
     if name in part.arrays:
         ids = part.array(name)
-        need(ids.dtype == np.int64 and ids.ndim == 1, "its ids are no whole numbers")
+        need(ids.dtype == np.int64 and ids.ndim == 1, "its ids are not whole numbers")
         return ids
     lengths, letters = part.array(f"{name}.lengths"), part.array(f"{name}.letters")
-    need(lengths.dtype == np.int32 and lengths.ndim == 1 and letters.dtype == np.uint8, "its ids are no text")
-    need(bool(((lengths >= 0) & (lengths <= LONGEST)).all()), "an id has no length that can be")
-    need(int(lengths.sum(dtype=np.int64)) == letters.size, "its ids are longer or shorter than they say")
+    need(
+        lengths.dtype == np.int32 and lengths.ndim == 1 and letters.dtype == np.uint8, "its ids are not stored as text"
+    )
+    need(bool(((lengths >= 0) & (lengths <= LONGEST)).all()), "an id has an invalid length")
+    need(int(lengths.sum(dtype=np.int64)) == letters.size, "the lengths of its ids do not add up")
     content = letters.tobytes()
     ends = [0, *np.cumsum(lengths, dtype=np.int64).tolist()]
     try:
         return text_array([content[start:end].decode("utf-8", "surrogatepass") for start, end in pairwise(ends)])
     except UnicodeDecodeError as error:
-        raise Damaged("an id is no text") from error
+        raise Damaged("an id is not valid text") from error
 
 
 def lookup_part(ids: np.ndarray) -> Part:
-    """Ids in order, the row of each beside it, and a fence: the first id of every ``STEP`` ids."""
+    """Make a part with sorted ids, the row of each, and an index (``fence``): every ``STEP``-th id."""
     if ids.dtype.kind == "i":
         order = np.argsort(ids, kind="stable")
         keys = ids[order].astype(np.int64)
@@ -66,16 +68,16 @@ def lookup_part(ids: np.ndarray) -> Part:
 
 
 class IdLookup:
-    """Finds ids exactly as they are stored."""
+    """Finds the rows of ids that are written exactly as they are stored."""
 
     def __init__(self, part: Part) -> None:
         self._part, fence = part, part.value("fence")
-        need(isinstance(fence, list), "it has no fence")
+        need(isinstance(fence, list), "it has no index of ids")
         self.of_numbers = all(type(key) is int for key in fence)
         self._fence: list[Any] = fence if self.of_numbers else [bytes.fromhex(str(key)) for key in fence]
 
     def find_all(self, wanted: Sequence[Any]) -> list[int] | None:
-        """The rows of some ids; None if no node has one of them. Every block is read once."""
+        """Return the rows of some ids; None if one of them does not exist. Every block is read once."""
         keys = [_whole_number(each) if self.of_numbers else _bytes(str(each)) for each in wanted]
         if any(key is None for key in keys) or (keys and not self._fence):
             return None
@@ -94,7 +96,7 @@ class IdLookup:
         return result
 
     def _keys(self, block: int) -> list[Any]:
-        """The ids of a block, in order."""
+        """Return the ids of a block, sorted."""
         start = block * STEP
         if self.of_numbers:
             array = self._part.stored("ids")
@@ -110,7 +112,7 @@ def _bytes(text: str) -> bytes:
 
 
 def _whole_number(wanted: Any) -> int | None:
-    """The number that is meant, if it is written as numbers are: 7 or "7", but not "007"."""
+    """Return the number that a value means if it is written as numbers are: 7 or "7", but not "007"."""
     text = str(wanted)
     digits = text.removeprefix("-")
     if len(text) > 20 or not (digits.isascii() and digits.isdigit()):
