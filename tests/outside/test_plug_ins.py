@@ -208,7 +208,7 @@ def worst(confusion: np.ndarray, arrival: np.ndarray, session: int) -> float:  #
 @pytest.mark.parametrize(
     ("register", "wrong", "why"),
     [
-        (register_metric, 3, "it is no metric"),
+        (register_metric, 3, "it is not a metric"),
         (register_metric, SessionMetric(name="a b", title="", what="", of=worst), "use letters, digits"),
         (
             register_metric,
