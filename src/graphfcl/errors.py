@@ -65,7 +65,7 @@ class InputError(GraphfclError, ValueError):
         ...     load_dataset("debain")
         ... except InputError as error:
         ...     print(error)
-        there is no dataset 'debain': did you mean 'debian'?
+        there is no dataset or file 'debain': did you mean 'debian'?
     """
 
     exit_code = 2

@@ -150,12 +150,10 @@ class MLflowTracker(_Tracker):
         InputError: If MLflow is not installed, or cannot create the run.
 
     Examples:
-        >>> from graphfcl import MLflowTracker, evaluate, load_dataset, make_stream
-        >>> graph, _ = load_dataset("synthetic:nodes=200,edges=800,classes=6,features=30")
-        >>> stream = make_stream(graph, way=1, shot=5, seed=0)
-        >>> with MLflowTracker("synthetic", uri="mlruns") as tracker:
-        ...     evaluate("sgc-ridge", stream, progress=tracker, on_session=tracker.on_session)
-        Evaluation(3 sessions, average accuracy ... %)
+        >>> from graphfcl import MLflowTracker, evaluate
+        >>> def evaluate_with_mlflow(stream):
+        ...     with MLflowTracker("shop", parameters={"method": "sgc-ridge"}) as tracker:
+        ...         return evaluate("sgc-ridge", stream, progress=tracker, on_session=tracker.on_session)
     """
 
     def __init__(

@@ -116,7 +116,7 @@ def test_random_draws_all_candidates_alike() -> None:
 
 @pytest.mark.parametrize(
     ("rows", "says"),
-    [([1, 2, 3], "with a budget of 2"), ([7], "no candidate"), ([1, 1], "named twice"), ([9], "labelled already")],
+    [([1, 2, 3], "with a budget of 2"), ([7], "not a candidate"), ([1, 1], "it chose before"), ([9], "already labelled")],
 )
 def test_wishes_that_break_the_contract_are_refused(rows: list[int], says: str) -> None:
     given = make_state(heaps((10,))[0], 2, candidates=np.arange(6), labelled=np.array([9]), columns=np.array([0]))

@@ -130,7 +130,7 @@ def test_a_method_that_the_file_does_not_name_is_refused(tmp_path: Path) -> None
 
 
 def test_a_report_needs_a_grid(tmp_path: Path) -> None:
-    assert_one_sentence(graphfcl_inside("report", tmp_path), "holds no grid")
+    assert_one_sentence(graphfcl_inside("report", tmp_path), "has no grid")
 
 
 def test_commas_inside_a_dataset_s_options_separate_nothing() -> None:

@@ -350,7 +350,7 @@ class DiesOf:
 def test_grids_are_remembered(unbroken: tuple[Path, Grid], tmp_path: Path) -> None:
     (actual,) = load_grids(unbroken[0])
     assert actual == unbroken[1]
-    with pytest.raises(InputError, match="holds no grid"):
+    with pytest.raises(InputError, match="has no grid"):
         load_grids(tmp_path)
     (tmp_path / "grids").mkdir()
     (tmp_path / "grids" / "x.json").write_text("{")

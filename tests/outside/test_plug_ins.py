@@ -261,5 +261,5 @@ def test_workers_of_a_grid_know_what_is_registered(tmp_path: Path, monkeypatch: 
     assert result is not None
     assert 0 <= result["sessions"][0]["worst"] <= 1
     register_metric(SessionMetric(name="here", title="", what="", of=lambda *_: 1.0))
-    with pytest.raises(InputError, match="as a lambda, where processes cannot find it"):
+    with pytest.raises(InputError, match="as a lambda, so worker processes cannot import it"):
         run_grid(Grid("other", "grid", (Cell("mine", "sgc-ridge", 1, rules=rules),)), tmp_path, device="cpu")
