@@ -46,7 +46,7 @@ def test_a_stream_prints_what_may_be_asked(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ((*RUN, "--strategy", "typical"), "belongs to the track 'active'"),
+        ((*RUN, "--strategy", "typical"), "needs the track 'active'"),
         ((*RUN, *RULES, "--strategy", "typicl"), "did you mean 'typical'"),
         ((*RUN, *RULES, "--protocol", "paper"), "no sessions with query labels"),
         (("bench", "active", "--strategies", "randm"), "did you mean 'random'"),

@@ -101,9 +101,9 @@ def test_table_1_is_printed_and_kept(tmp_path: Path) -> None:
         (["tabel2"], "did you mean 'table2'"),
         (["nothing"], "there are table1"),
         (["missing.toml"], "does not exist"),
-        (["table2", "--way", "1,2"], "are for sweep"),
+        (["table2", "--way", "1,2"], "only sweep takes several"),
         (["sweep", "--way", "two"], "must be a number"),
-        (["shots", "--way", "1,2"], "are for sweep"),
+        (["shots", "--way", "1,2"], "only sweep takes several"),
         (["shots", "--shot", "1,every"], "must be a number"),
         (["shots", "--shot", "all"], "name the largest K too"),
         (

@@ -56,4 +56,4 @@ def test_what_cannot_be_is_said_in_one_sentence(graph: Path, tmp_path: Path) -> 
 def test_options_of_folders_are_refused_elsewhere(tmp_path: Path) -> None:
     done = command(Path("synthetic"), "sgc-ridge", "--work", str(tmp_path))
     assert done.returncode == 2
-    assert "--work is for graph folders" in done.stderr
+    assert "--work applies only to graph folders" in done.stderr
