@@ -105,7 +105,7 @@ def test_table_1_is_printed_and_kept(tmp_path: Path) -> None:
         (["sweep", "--way", "two"], "must be a number"),
         (["shots", "--way", "1,2"], "only sweep takes several"),
         (["shots", "--shot", "1,every"], "must be a number"),
-        (["shots", "--shot", "all"], "name the largest K too"),
+        (["shots", "--shot", "all"], "add the largest K"),
         (
             ["shots", "--graph", GRAPH, "--shot", "1,200,all"],
             "with 201 nodes or more; a stream with 200 shots needs two",

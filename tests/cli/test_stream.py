@@ -168,7 +168,7 @@ def test_the_benchmark_s_streams_are_verified(tmp_path: Path) -> None:
     for name, text in (
         ("other", "not the benchmark's stream of wordnet with seed 4"),
         ("missing", "files of cora-topics are missing"),
-        ("unlisted", "synthetic is no graph of the benchmark"),
+        ("unlisted", "synthetic is not a graph of the benchmark"),
         ("seed", "leave the other options out"),
         ("nothing", "name the graph"),
     ):
