@@ -183,7 +183,7 @@ def test_a_wrong_place_is_refused_before_the_model_is_loaded(words: list[str], w
 def test_a_folder_that_is_a_file_is_refused_at_once(words: list[str], tmp_path: Path) -> None:
     file = table(tmp_path / "file", "text")
     place = file / "stream.json" if words[0] == "stream" else file
-    assert_one_sentence(graphfcl_inside(*words, place), "--out", "is a file", "nothing was computed")
+    assert_one_sentence(graphfcl_inside(*words, place), "--out", "is a file", "Nothing was computed")
 
 
 def test_info_names_one_model_in_one_form(model: Path) -> None:

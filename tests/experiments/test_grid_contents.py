@@ -151,9 +151,15 @@ def variant(text: str) -> str:
         ('graphs = ["debian"]\n', "needs `graphs` and either"),
         ("graphs = [", "is not TOML"),
         ('graphs = ["a"]\nmethods = ["cec"]\nshots = [1, "all"]\n', 'line 3: shots with "all" needs split_shot'),
-        ('graphs = ["a"]\nmethods = ["cec"]\nsplit_shot = 5\n', "line 3: split_shot must be one number K, and shots must list"),
-        ('graphs = ["a"]\nmethods = ["cec"]\nsplit_shot = "5"\nshots = [1]\n', "line 3: split_shot is one K"),
-        ('graphs = ["a"]\nmethods = ["cec"]\nseeds = "12"\n', "line 3: seeds must be a count"),
+        (
+            'graphs = ["a"]\nmethods = ["cec"]\nsplit_shot = 5\n',
+            "line 3: split_shot must be one number K, and shots must list",
+        ),
+        (
+            'graphs = ["a"]\nmethods = ["cec"]\nsplit_shot = "5"\nshots = [1]\n',
+            "line 3: split_shot must be one number K",
+        ),
+        ('graphs = ["a"]\nmethods = ["cec"]\nseeds = "12"\n', "line 3: seeds must be a number of seeds"),
         ('graphs = ["a"]\nmethods = [3]\n', "list of names"),
         ('graphs = ["a"]\nmethods = ["cec"]\nname = "../up"\n', "not a plain file name"),
         ('graphs = ["a"]\n[variants]\nname = "x"\n', "variants must be a list"),
