@@ -99,7 +99,7 @@ def import_dataset(
     out: Annotated[Path, option("Graph folder to create.")],
     memory: Annotated[str, option("Memory that the import may use, such as 800MB or 4GB.")] = "2GB",
 ) -> Output:
-    """Create a graph folder, which stores a graph on disk that does not fit into memory.
+    """Create a graph folder, for graphs that do not fit into memory.
 
     An interrupted import leaves no folder and starts over. --graph may also name a raw OGB dataset.
     """
@@ -128,7 +128,7 @@ def import_dataset(
 
 
 def describe(dataset: "datasets.Dataset", graph: "graphs.AnyGraph", **more: Any) -> dict[str, Any]:
-    """What `data show` prints, as plain values. more: values to add or replace."""
+    """The facts that `data show` prints, as plain values. ``more`` adds or replaces values."""
     import numpy as np
 
     order = np.argsort(-graph.class_sizes, kind="stable")
