@@ -247,14 +247,21 @@ def register_metric(metric: AnyMetric) -> AnyMetric:
         InputError: If it is not a metric, its name is not valid, or another metric has its name.
 
     Examples:
-        >>> import numpy as np
-        >>> from graphfcl import find_metric, register_metric
-        >>> from graphfcl.metrics import SessionMetric, recalls
-        >>> def lowest_recall(confusion, arrival, session):
-        ...     return float(np.nanmin(recalls(confusion)))
-        >>> metric = SessionMetric(name="lowest", title="lowest", what="recall of the worst class", of=lowest_recall)
-        >>> find_metric(register_metric(metric).name).what
-        'recall of the worst class'
+        In a module of your own, such as ``lowest.py``::
+
+            def lowest_recall(confusion, arrival, session):
+                return float(np.nanmin(recalls(confusion)))
+
+            register_metric(
+                SessionMetric(name="lowest", title="lowest", what="recall of the worst class", of=lowest_recall)
+            )
+
+        A script imports the module before it evaluates:
+
+        >>> from graphfcl import evaluate
+        >>> def evaluate_with_lowest(stream):
+        ...     import lowest  # registers the metric
+        ...     return evaluate("sgc-ridge", stream).metrics.sessions[-1].values["lowest"]
     """
     REGISTRY.register(metric)
     return metric
