@@ -1,4 +1,4 @@
-"""Which methods, graph and strategy are taken where none is named."""
+"""The default methods, graph and strategy."""
 
 RUN_METHOD = "hag-meta"
 RUN_GRAPH = "debian"

@@ -1,4 +1,4 @@
-"""Checks for learners of your own: ``check_learner(MyLearner)``, or ``graphfcl check my_module:MyLearner``."""
+"""Check a learner of your own with ``check_learner(MyLearner)`` or ``graphfcl check my_module:MyLearner``."""
 
 from graphfcl.methods.testing import ContractError, check_learner
 

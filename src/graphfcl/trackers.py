@@ -1,4 +1,4 @@
-"""Send metrics to TensorBoard or MLflow while a model trains."""
+"""Trackers that send metrics to TensorBoard or MLflow while a model trains."""
 
 import re
 import time
@@ -15,41 +15,47 @@ from graphfcl.methods.progress import progress_of
 
 __all__ = ["MLflowTracker", "TensorBoardTracker"]
 
-AT_ONCE = 200  # figures in one request to MLflow
-EVERY = 5.0  # seconds between two requests to MLflow
+BATCH_SIZE = 200  # values in one request to MLflow
+SECONDS_BETWEEN_REQUESTS = 5.0  # to MLflow
 NOT_IN_NAMES = re.compile(r"[^\w\-. /]")  # characters that MLflow refuses in names
-LONGEST = 500  # characters of a parameter
+LONGEST_PARAMETER = 500  # characters
 
 
 class _Tracker(Progress):
-    """Names the figures of stages and sessions: ``pre-training/loss``, ``sessions/balanced_accuracy``.
+    """Base of trackers: names each value by its stage, such as ``pre-training/loss`` or ``sessions/balanced_accuracy``.
 
-    A stage that begins again, as in a second fit, gets a number after its name, so that it has its own curve.
-
-    show: also show progress bars.
+    A stage that begins again, as in a second fit, gets a number after its name, so that it has its own curve. With
+    ``show``, progress is also shown in bars or passed to another :class:`Progress`.
     """
 
     def __init__(self, show: bool | Progress) -> None:
-        self._times: dict[str, int] = {}
+        self._stage_counts: dict[str, int] = {}  # how often each stage began
         self._stage, self._step = "", 0
-        self._others = ExitStack()
-        self._beside = self._others.enter_context(progress_of(show))
+        self._exit_stack = ExitStack()
+        self._shown = self._exit_stack.enter_context(progress_of(show))
 
     def step(self, stage: str, step: int, total: int, *, loss: float | None = None, score: float | None = None) -> None:
         if stage != self._stage or step < self._step:
-            self._times[stage] = self._times.get(stage, 0) + 1
+            self._stage_counts[stage] = self._stage_counts.get(stage, 0) + 1
         self._stage, self._step = stage, step
-        name = stage if self._times[stage] == 1 else f"{stage} {self._times[stage]}"
-        for figure, value in (("loss", loss), ("score", score)):
+        count = self._stage_counts[stage]
+        name = stage if count == 1 else f"{stage} {count}"
+        for quantity, value in (("loss", loss), ("score", score)):
             if value is not None:
-                self._write(f"{name}/{figure}", float(value), step)
-        self._beside.step(stage, step, total, loss=loss, score=score)
+                self._write(f"{name}/{quantity}", float(value), step)
+        self._shown.step(stage, step, total, loss=loss, score=score)
 
     def checkpoint(self, learner: Learner) -> None:
-        self._beside.checkpoint(learner)
+        self._shown.checkpoint(learner)
 
     def on_session(self, evaluation: Evaluation) -> None:
-        """Write every metric of the last session; give it to :func:`evaluate` as ``on_session``."""
+        """Write every metric of the last session, and the seconds that learning it took.
+
+        Pass this method to :func:`evaluate` or :func:`evaluate_active` as ``on_session``.
+
+        Args:
+            evaluation: Evaluation so far, with at least one session.
+        """
         last = evaluation.metrics.sessions[-1]
         for name, value in {**last.values, "seconds": evaluation.seconds[-1]}.items():
             if value is not None:
@@ -60,20 +66,34 @@ class _Tracker(Progress):
         return self
 
     def _write(self, name: str, value: float, step: int) -> None:
-        """Keep a figure. step: number of the step or session."""
+        """Record a value at a step or session number."""
         raise NotImplementedError
 
     def _flush(self) -> None:
-        """Hand over what was written."""
+        """Send the values that are still buffered."""
         raise NotImplementedError
 
 
 class TensorBoardTracker(_Tracker):
-    """Writes loss and score of each step, and the metrics of each session, to a folder that TensorBoard reads.
+    """Write loss, score and session metrics to a folder for TensorBoard.
 
-    folder: for one training; it is made. parameters: shown beside the figures. show: also show progress bars.
+    This needs the extra ``graphfcl[tensorboard]``. Leaving a ``with`` block closes the tracker.
 
-    It needs the extra ``graphfcl[tensorboard]``. Leaving a ``with`` closes it.
+    Args:
+        folder: Log folder of one training run. It is created if it does not exist.
+        parameters: Parameters of the run, shown as a table beside the curves.
+        show: Also show progress bars, or pass progress to another :class:`Progress`.
+
+    Raises:
+        InputError: If TensorBoard is not installed, or the folder cannot be written.
+
+    Examples:
+        >>> from graphfcl import TensorBoardTracker, evaluate, load_dataset, make_stream
+        >>> graph, _ = load_dataset("synthetic:nodes=200,edges=800,classes=6,features=30")
+        >>> stream = make_stream(graph, way=1, shot=5, seed=0)
+        >>> with TensorBoardTracker("logs/first", parameters={"method": "sgc-ridge"}) as tracker:
+        ...     evaluate("sgc-ridge", stream, progress=tracker, on_session=tracker.on_session)
+        Evaluation(3 sessions, average accuracy ... %)
     """
 
     def __init__(
@@ -83,21 +103,21 @@ class TensorBoardTracker(_Tracker):
             from torch.utils.tensorboard import SummaryWriter
         except ImportError as error:
             raise InputError(
-                "TensorBoard is not installed, which a TensorBoardTracker needs: `pip install 'graphfcl[tensorboard]'`."
+                "TensorBoardTracker needs TensorBoard, which is not installed: `pip install 'graphfcl[tensorboard]'`."
             ) from error
         try:
             self._writer: Any = SummaryWriter(str(folder))
         except OSError as error:
             reason = error.strerror or str(error)
-            raise InputError(f"{folder} cannot be a folder of TensorBoard ({reason}): choose another.") from error
+            raise InputError(f"TensorBoard cannot write to {folder} ({reason}): choose another folder.") from error
         super().__init__(show)
         rows = [f"| {name} | {value} |" for name, value in _plain(parameters).items()]
         if rows:
             self._writer.add_text("parameters", "\n".join(["| parameter | value |", "|---|---|", *rows]))
 
     def close(self) -> None:
-        """Everything is written; nothing more can be."""
-        self._others.close()
+        """Write what is still buffered and close the log; nothing can be written afterwards."""
+        self._exit_stack.close()
         self._writer.close()
 
     def __exit__(self, *_: object) -> None:
@@ -111,13 +131,29 @@ class TensorBoardTracker(_Tracker):
 
 
 class MLflowTracker(_Tracker):
-    """Sends loss and score of each step, and the metrics of each session, to a run of MLflow.
+    """Send loss, score and session metrics to a run of MLflow.
 
-    experiment: made if it is not there. uri: of the tracking server or a folder; by default what MLflow is set to.
-    name: of the run. parameters: kept with the run. show: also show progress bars.
+    This needs the extra ``graphfcl[mlflow]``. Leaving a ``with`` block ends the run, with status ``FAILED`` after an
+    error. If the server stops accepting values, a warning is issued and training continues without MLflow.
 
-    It needs the extra ``graphfcl[mlflow]``. Leaving a ``with`` ends the run, as failed after an error. A server that
-    takes no more figures leaves a warning and does not stop the training.
+    Args:
+        experiment: Name of the experiment. It is created if it does not exist.
+        uri: Tracking server or folder. The default is MLflow's own setting.
+        name: Name of the run. By default MLflow chooses one.
+        parameters: Parameters to store with the run. Nested mappings get names such as ``settings.hops``.
+        show: Also show progress bars, or pass progress to another :class:`Progress`.
+
+    Attributes:
+        run_id: MLflow's id of the run.
+
+    Raises:
+        InputError: If MLflow is not installed, or cannot create the run.
+
+    Examples:
+        >>> from graphfcl import MLflowTracker, evaluate
+        >>> def evaluate_with_mlflow(stream):
+        ...     with MLflowTracker("shop", parameters={"method": "sgc-ridge"}) as tracker:
+        ...         return evaluate("sgc-ridge", stream, progress=tracker, on_session=tracker.on_session)
     """
 
     def __init__(
@@ -135,59 +171,65 @@ class MLflowTracker(_Tracker):
             from mlflow.exceptions import MlflowException  # type: ignore[import-not-found,unused-ignore]
         except ImportError as error:
             raise InputError(
-                "MLflow is not installed, which an MLflowTracker needs: `pip install 'graphfcl[mlflow]'`."
+                "MLflowTracker needs MLflow, which is not installed: `pip install 'graphfcl[mlflow]'`."
             ) from error
         self._metric, self._failures = Metric, (MlflowException, OSError)
-        self._waiting: list[Any] = []
-        self._sent, self._lost = time.monotonic(), False
+        self._buffer: list[Any] = []
+        self._last_request, self._disconnected = time.monotonic(), False
         try:
             self._client = MlflowClient(tracking_uri=uri)
-            there = self._client.get_experiment_by_name(experiment)
-            number = self._client.create_experiment(experiment) if there is None else there.experiment_id
-            self.run_id: str = self._client.create_run(number, run_name=name).info.run_id
+            existing = self._client.get_experiment_by_name(experiment)
+            experiment_id = self._client.create_experiment(experiment) if existing is None else existing.experiment_id
+            self.run_id: str = self._client.create_run(experiment_id, run_name=name).info.run_id
             for key, value in _plain(parameters).items():
-                self._client.log_param(self.run_id, NOT_IN_NAMES.sub("", key), value[:LONGEST])
+                self._client.log_param(self.run_id, NOT_IN_NAMES.sub("", key), value[:LONGEST_PARAMETER])
         except self._failures as error:
-            raise InputError(f"MLflow cannot make a run ({in_one_line(error)}): check uri and experiment.") from error
+            raise InputError(f"MLflow cannot create a run ({in_one_line(error)}): check uri and experiment.") from error
         super().__init__(show)
 
     def step(self, stage: str, step: int, total: int, *, loss: float | None = None, score: float | None = None) -> None:
         super().step(stage, step, total, loss=loss, score=score)
-        if len(self._waiting) >= AT_ONCE or time.monotonic() - self._sent >= EVERY:
+        if len(self._buffer) >= BATCH_SIZE or time.monotonic() - self._last_request >= SECONDS_BETWEEN_REQUESTS:
             self._flush()
 
     def close(self, status: str = "FINISHED") -> None:
-        """The run ends. status: as MLflow calls it."""
-        self._others.close()
+        """Send what is still buffered and end the run.
+
+        Args:
+            status: Final status of the run: ``FINISHED``, ``FAILED`` or ``KILLED``.
+        """
+        self._exit_stack.close()
         self._flush()
-        if not self._lost:
+        if not self._disconnected:
             self._try(lambda: self._client.set_terminated(self.run_id, status))
 
     def __exit__(self, kind: object, *_: object) -> None:
         self.close("FINISHED" if kind is None else "FAILED")
 
     def _write(self, name: str, value: float, step: int) -> None:
-        self._waiting.append(self._metric(NOT_IN_NAMES.sub("", name), value, int(1000 * time.time()), step))
+        self._buffer.append(self._metric(NOT_IN_NAMES.sub("", name), value, int(1000 * time.time()), step))
 
     def _flush(self) -> None:
-        waiting, self._waiting, self._sent = self._waiting, [], time.monotonic()
-        if waiting and not self._lost:
-            self._try(lambda: self._client.log_batch(self.run_id, metrics=waiting))
+        values, self._buffer, self._last_request = self._buffer, [], time.monotonic()
+        if values and not self._disconnected:
+            self._try(lambda: self._client.log_batch(self.run_id, metrics=values))
 
     def _try(self, send: Callable[[], object]) -> None:
-        """Figures are not worth a training that took hours."""
+        """Send a request. After a failure, warn and send no more: training must not stop for it."""
         try:
             send()
         except self._failures as error:
-            self._lost = True
-            text = f"MLflow takes no more figures ({in_one_line(error)}): the training goes on without it."
+            self._disconnected = True
+            text = f"MLflow accepts no more values ({in_one_line(error)}): training continues without it."
             warnings.warn(text, GraphfclWarning, stacklevel=2)
 
 
 def _plain(parameters: Mapping[str, Any] | None) -> dict[str, str]:
-    """Parameters as texts; those of a mapping inside, such as settings, one by one: ``settings.hops``."""
+    """Convert parameters to texts; entries of a nested mapping get names such as ``settings.hops``."""
     plain: dict[str, str] = {}
     for name, value in (parameters or {}).items():
-        inside = value if isinstance(value, Mapping) else None
-        plain |= {str(name): str(value)} if inside is None else {f"{name}.{key}": str(v) for key, v in inside.items()}
+        if isinstance(value, Mapping):
+            plain |= {f"{name}.{key}": str(entry) for key, entry in value.items()}
+        else:
+            plain[str(name)] = str(value)
     return plain

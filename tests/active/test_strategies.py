@@ -116,7 +116,12 @@ def test_random_draws_all_candidates_alike() -> None:
 
 @pytest.mark.parametrize(
     ("rows", "says"),
-    [([1, 2, 3], "with a budget of 2"), ([7], "no candidate"), ([1, 1], "named twice"), ([9], "labelled already")],
+    [
+        ([1, 2, 3], "with a budget of 2"),
+        ([7], "not a candidate"),
+        ([1, 1], "it chose before"),
+        ([9], "already labelled"),
+    ],
 )
 def test_wishes_that_break_the_contract_are_refused(rows: list[int], says: str) -> None:
     given = make_state(heaps((10,))[0], 2, candidates=np.arange(6), labelled=np.array([9]), columns=np.array([0]))
@@ -135,5 +140,5 @@ def test_what_is_no_list_of_wishes_is_refused_and_what_is_yielded_is_read_once()
     given = make_state(heaps((20, 20))[0], 4)
     assert checked((Query(row, "random") for row in (3, 1)), given, "mine") == [Query(3, "random"), Query(1, "random")]
     for answer in (None, [1, 2], [Query(1.5, "random")], [Query(1, "whim")], 7):  # type: ignore[arg-type]
-        with pytest.raises(InputError, match="'mine' answered"):
+        with pytest.raises(InputError, match="'mine' returned"):
             checked(answer, given, "mine")

@@ -46,12 +46,12 @@ def test_a_stream_prints_what_may_be_asked(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ((*RUN, "--strategy", "typical"), "belongs to the track 'active'"),
+        ((*RUN, "--strategy", "typical"), "needs the track 'active'"),
         ((*RUN, *RULES, "--strategy", "typicl"), "did you mean 'typical'"),
         ((*RUN, *RULES, "--protocol", "paper"), "no sessions with query labels"),
         (("bench", "active", "--strategies", "randm"), "did you mean 'random'"),
-        (("bench", "active", "--track", "open"), "no use for --track"),
-        (("bench", "table2", "--strategies", "random"), "no use for --strategies"),
+        (("bench", "active", "--track", "open"), "does not use --track"),
+        (("bench", "table2", "--strategies", "random"), "does not use --strategies"),
     ],
 )
 def test_bad_input_is_one_sentence(words: tuple[object, ...], message: str, tmp_path: Path) -> None:

@@ -160,10 +160,10 @@ def test_all_classes_are_the_most_that_top_can_name(model: Path, tmp_path: Path)
     ("words", "why"),
     [
         (["predict", "--out", "answers.txt"], "answers.txt: predictions are written as .parquet or .csv"),
-        (["predict"], "say where predictions go: --out FILE, --out - for CSV on standard output, or --json."),
+        (["predict"], "there is no output for predictions: add --out FILE, --out - for CSV, or --json."),
         (["predict", "--out", "-", "--json"], "--out - and --json both write to standard output"),
         (["labels", "--out", "labels"], "labels: labels are written as .parquet or .csv"),
-        (["labels"], "say where labels go"),
+        (["labels"], "there is no output for labels"),
         (["predict", "--out", "a.csv", "--device", "cuda:x"], "--device is 'cuda:x'; it must be auto, cpu or cuda"),
     ],
 )
@@ -183,14 +183,14 @@ def test_a_wrong_place_is_refused_before_the_model_is_loaded(words: list[str], w
 def test_a_folder_that_is_a_file_is_refused_at_once(words: list[str], tmp_path: Path) -> None:
     file = table(tmp_path / "file", "text")
     place = file / "stream.json" if words[0] == "stream" else file
-    assert_one_sentence(graphfcl_inside(*words, place), "--out", "is a file", "nothing was computed")
+    assert_one_sentence(graphfcl_inside(*words, place), "--out", "is a file", "Nothing was computed")
 
 
 def test_info_names_one_model_in_one_form(model: Path) -> None:
     for verb in ("info", "history"):
-        assert_one_sentence(graphfcl_inside(verb), f"name one model, as in `graphfcl {verb} my_model`")
-        assert_one_sentence(graphfcl_inside(verb, model, "--model", model), "name one model, leave --model out")
+        assert_one_sentence(graphfcl_inside(verb), f"name one model: as in `graphfcl {verb} my_model`")
+        assert_one_sentence(graphfcl_inside(verb, model, "--model", model), "name one model: leave --model out")
         assert graphfcl_inside(verb, model, "--json").out == graphfcl_inside(verb, "--model", model, "--json").out
-    assert_one_sentence(graphfcl_inside("info", model, "--json", "--markdown"), "two forms of one card")
+    assert_one_sentence(graphfcl_inside("info", model, "--json", "--markdown"), "exclude each other")
     assert_one_sentence(graphfcl_inside("info", "nowhere"), "the model nowhere does not exist")
     assert graphfcl_inside("info", model).out == graphfcl_inside("info", "--model", model).out

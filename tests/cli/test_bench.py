@@ -101,18 +101,18 @@ def test_table_1_is_printed_and_kept(tmp_path: Path) -> None:
         (["tabel2"], "did you mean 'table2'"),
         (["nothing"], "there are table1"),
         (["missing.toml"], "does not exist"),
-        (["table2", "--way", "1,2"], "are for sweep"),
-        (["sweep", "--way", "two"], "must be a number"),
-        (["shots", "--way", "1,2"], "are for sweep"),
-        (["shots", "--shot", "1,every"], "must be a number"),
-        (["shots", "--shot", "all"], "name the largest K too"),
+        (["table2", "--way", "1,2"], "only sweep takes several"),
+        (["sweep", "--way", "two"], "give a number, or for sweep and shots several"),
+        (["shots", "--way", "1,2"], "only sweep takes several"),
+        (["shots", "--shot", "1,every"], "give a number, or for sweep and shots several"),
+        (["shots", "--shot", "all"], "add the largest K"),
         (
             ["shots", "--graph", GRAPH, "--shot", "1,200,all"],
             "with 201 nodes or more; a stream with 200 shots needs two",
         ),
-        (["table2", "--shot", "all"], "must be a number"),
-        (["table3", "--methods", "cec"], "no use for --methods"),
-        (["embed", "--seeds", "3"], "no use for --seeds"),
+        (["table2", "--shot", "all"], "give a number, or for sweep and shots several"),
+        (["table3", "--methods", "cec"], "does not use --methods"),
+        (["embed", "--seeds", "3"], "does not use --seeds"),
         (["mine.toml", "--seeds", "3"], "leave --seeds out"),
         (["table2", "--track", "sideways", "--graph", GRAPH], "track"),
     ],
@@ -130,7 +130,7 @@ def test_a_method_that_the_file_does_not_name_is_refused(tmp_path: Path) -> None
 
 
 def test_a_report_needs_a_grid(tmp_path: Path) -> None:
-    assert_one_sentence(graphfcl_inside("report", tmp_path), "holds no grid")
+    assert_one_sentence(graphfcl_inside("report", tmp_path), "has no grid")
 
 
 def test_commas_inside_a_dataset_s_options_separate_nothing() -> None:

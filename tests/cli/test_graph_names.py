@@ -11,7 +11,7 @@ from tests.cli.command import assert_one_sentence, graphfcl_inside
 @pytest.mark.parametrize(
     ("words", "why"),
     [
-        (["data", "show"], "name the graph with --graph: `graphfcl data list` has the names."),
+        (["data", "show"], "name the graph with --graph: `graphfcl data list` shows the names."),
         (["data", "import", "--out", "x"], "name the graph with --graph"),
         (["stream"], "name the graph with --graph"),
         (["bench", "mine.toml", "--graph", "debian"], "a TOML file describes its whole grid: leave --graph out."),

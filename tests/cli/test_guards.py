@@ -123,7 +123,7 @@ def test_new_classes(root: Path) -> None:
     allowed = ("--new-class", "Eight", "--new-class", "nine")
     for words in (("learn", "alike.csv"), ("groups", "--name", "1=Eight", "--version", "2")):
         both = unchanged(root, *words, *allowed, "--no-new-classes")
-        assert_one_sentence(both, "--no-new-classes and --new-class contradict each other: keep one of them.")
+        assert_one_sentence(both, "--no-new-classes and --new-class exclude each other: keep one of them.")
     assert graphfcl_inside("learn", "alike.csv", "--model", "m", *allowed).code == 0
     assert ModelFolder("m").load().classes_[-2:] == ("Eight", "nine")
     more = ("--no-new-classes", "--on-conflict", "replace")
@@ -147,4 +147,4 @@ def test_a_change_that_costs_too_much_ends_with_3(root: Path) -> None:
 
 @pytest.mark.parametrize("option", ["--dry-run", "--no-new-classes", "--new-class=a", "--max-loss=0.1"])
 def test_groups_that_are_only_listed_take_no_guard(root: Path, option: str) -> None:
-    assert_one_sentence(unchanged(root, "groups", option), "belongs to --name")
+    assert_one_sentence(unchanged(root, "groups", option), "needs --name")

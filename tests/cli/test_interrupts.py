@@ -23,14 +23,15 @@ GRAPH = "synthetic:nodes=600,edges=2400,classes=10,features=200,signal=0.3"
     [
         (
             ["run", "--graph", "my graph"],
-            "stopped: go on where it was with `graphfcl run --graph 'my graph' --resume`.",
+            "stopped: continue with `graphfcl run --graph 'my graph' --resume`.",
         ),
-        (["fit", "--resume"], "stopped: go on where it was with `graphfcl fit --resume`."),
-        (["bench", "table2"], "stopped: go on where it was with `graphfcl bench table2`."),
-        (["--debug", "predict", "--out", "-"], "stopped: to start again: `graphfcl --debug predict --out -`."),
+        (["fit", "--resume"], "stopped: continue with `graphfcl fit --resume`."),
+        (["bench", "table2"], "stopped: continue with `graphfcl bench table2`."),
+        (["--debug", "predict", "--out", "-"], "stopped: start again with `graphfcl --debug predict --out -`."),
         (
             ["learn", "s.csv"],
-            "stopped: the change is whole or not made, as `graphfcl history` says; to make it: `graphfcl learn s.csv`.",
+            "stopped: `graphfcl history` shows whether the change was made; if not, make it with "
+            "`graphfcl learn s.csv`.",
         ),
     ],
 )
@@ -78,7 +79,7 @@ def stopped_fit(
     assert out == ""
     assert "Traceback" not in err
     last = err.rstrip().splitlines()[-1]
-    assert last.startswith("stopped: go on where it was with `graphfcl fit ")
+    assert last.startswith("stopped: continue with `graphfcl fit ")
     assert not ModelFolder(model).exists(), "a model is whole or not there"
     return words, shlex.split(last.partition("`")[2].partition("`")[0])[1:]
 
@@ -103,7 +104,7 @@ def test_a_run_that_was_stopped_says_how_to_go_on(tmp_path: Path, number: signal
         _, err = process.communicate(timeout=100)
     assert process.returncode == 128 + number, err
     assert "Traceback" not in err
-    said = f"stopped: go on where it was with `{shlex.join(['graphfcl', *words, '--resume'])}`."
+    said = f"stopped: continue with `{shlex.join(['graphfcl', *words, '--resume'])}`."
     assert err.rstrip().splitlines()[-1] == said
     assert not (tmp_path / "run" / "result.json").exists()
 
@@ -143,7 +144,7 @@ def test_a_grid_that_was_stopped_leaves_no_process_and_no_traceback(
         assert process.returncode == 128 + number, err
         assert "Traceback" not in err
         last = err.rstrip().splitlines()[-1]
-        assert last == f"stopped: go on where it was with `{shlex.join(['graphfcl', *words])}`."
+        assert last == f"stopped: continue with `{shlex.join(['graphfcl', *words])}`."
         while time.monotonic() < deadline:
             try:
                 os.killpg(process.pid, 0)

@@ -46,10 +46,10 @@ def test_an_engine_is_refused_where_no_tasks_run(graph: Path, tmp_path: Path, ve
 @pytest.mark.long
 def test_which_of_both_was_taken_is_said(graph: Path, tmp_path: Path) -> None:
     done = graphfcl_inside("run", *RUN, "--graph", graph, "--out", tmp_path / "one")
-    assert f"note: {graph} fits into memory and is loaded; give --work to keep it on the disk.\n" in done.err
+    assert f"note: {graph} fits into memory and is loaded; give --work to keep it on disk.\n" in done.err
     work = ("--work", tmp_path / "work", "--memory", "2GB", "--workers", "1")
     done = graphfcl_inside("run", *RUN, "--graph", graph, "--out", tmp_path / "two", *work)
-    assert f"note: {graph} stays on the disk: --work {tmp_path / 'work'}, --memory 2GB.\n" in done.err
+    assert f"note: {graph} stays on disk: --work {tmp_path / 'work'}, --memory 2GB.\n" in done.err
     done = graphfcl_inside("run", *RUN, "--graph", SMALL, "--out", tmp_path / "three")
     assert "memory" not in done.err
 
@@ -75,12 +75,12 @@ def test_a_fit_goes_on_where_it_was(graph: Path, tmp_path: Path) -> None:
     stopped(*fit, "--model", tmp_path / "disk", "--work", tmp_path / "work")
     done = resumed(graph, tmp_path / "disk")
     assert done.code == 0, done.err
-    assert f"stays on the disk: --work {tmp_path / 'work'}" in done.err
+    assert f"stays on disk: --work {tmp_path / 'work'}" in done.err
     assert (tmp_path / "disk" / "graph.json").exists()
     stopped(*fit, "--model", tmp_path / "memory")
     done = resumed(graph, tmp_path / "memory", "--work", tmp_path / "work")
     assert (done.code, len(done.err.splitlines())) == (2, 1)
-    assert "has its graph in memory: leave --work out" in done.err
+    assert "had its graph in memory: leave --work out" in done.err
     done = resumed(graph, tmp_path / "memory")
     assert done.code == 0, done.err
     assert not (tmp_path / "memory" / "graph.json").exists()

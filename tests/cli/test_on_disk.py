@@ -119,7 +119,7 @@ def test_nodes_leave_are_erased_and_the_model_is_fitted_again(made: Path, tmp_pa
     assert "there is no edge" in refused("shrink", *model, "--edges", root / "edges.csv")
     output = succeeded("erase", root / "asked.csv", *model)
     assert "Erased 2 nodes" in output
-    assert "The graph folder still holds ids and features of 1 of them" in output
+    assert "The graph folder still contains ids and features of 1 of them" in output
     assert "299 nodes" in succeeded("predict", *model, "--out", root / "fewer.csv")
     assert "It is version 6" in succeeded("refit", *model, "--anyway")
     assert "299 nodes, 9 classes, version 6" in succeeded("predict", *model, "--out", root / "again.csv")

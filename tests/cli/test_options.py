@@ -57,7 +57,8 @@ def test_functions_stay_small(package: str) -> None:
     for path in (Path(graphfcl.__file__).parent / package).rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.FunctionDef):
-                lines = (node.end_lineno or node.lineno) - node.lineno + 1
+                docstring = (ast.get_docstring(node, clean=False) or "").count("\n")
+                lines = (node.end_lineno or node.lineno) - node.lineno + 1 - docstring
                 taken = node.args
                 count = len([*taken.posonlyargs, *taken.args, *taken.kwonlyargs])
                 assert lines <= MOST_LINES, f"{path.name}: {node.name} has {lines} lines"

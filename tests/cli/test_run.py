@@ -80,7 +80,7 @@ def test_a_finished_run_says_that_nothing_was_left_to_do(
     shutil.copytree(finished[0], tmp_path / "out")
     again = graphfcl_inside(*command("--out", str(tmp_path / "out"), "--resume")[3:])
     assert again.code == 0, again.err
-    assert "This run was finished before: nothing was computed" in again.out
+    assert "This run had finished before, so nothing was computed" in again.out
     assert "finished before" not in finished[1].stdout
     assert f"look at {tmp_path / 'out' / 'accuracy.png'} first" in again.out
     assert numbers(tmp_path / "out") == numbers(finished[0])
@@ -96,14 +96,14 @@ def test_a_finished_run_says_that_nothing_was_left_to_do(
         (["--track", "closed"], "track is 'closed'"),
         (["--stream", "none.json", "--seed", "3"], "its own seed and rules"),
         (["--no-gpill"], "hag-meta has no setting 'gpill': did you mean 'gpil'?"),
-        (["--no-sleep"], "it can do without last-relu, "),
-        (["--method", "proto-gcn", "--no-gpil"], "proto-gcn has no setting 'gpil': it can do without last-relu."),
+        (["--no-sleep"], "it can switch off last-relu, "),
+        (["--method", "proto-gcn", "--no-gpil"], "proto-gcn has no setting 'gpil': it can switch off last-relu."),
         (["--no-episodes"], "episodes of hag-meta cannot be switched off: give it a value with --set episodes=VALUE."),
         (["--no-pretraining"], "give it a value with --set pretraining.NAME=VALUE."),
         (["--metod", "cec"], "there is no option --metod: did you mean --method?"),
         (["--qqqqq=3"], "there is no option --qqqqq: see `graphfcl run --help`."),
         (["-x"], "there is no option -x: see"),
-        (["stray"], "'stray' belongs to no option"),
+        (["stray"], "'stray' has no option before it"),
     ],
 )
 def test_bad_input_is_one_sentence(

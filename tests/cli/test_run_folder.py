@@ -37,7 +37,7 @@ def test_on_the_disk_and_in_memory_it_finds_the_same(graph: Path, tmp_path: Path
 def test_what_cannot_be_is_said_in_one_sentence(graph: Path, tmp_path: Path) -> None:
     cases = (
         (["proto-gcn", "--memory", "100MB"], "proto-gcn needs the whole of"),
-        (["proto-gcn", "--work", "slices"], "proto-gcn cannot work on the disk: leave --work out"),
+        (["proto-gcn", "--work", "slices"], "proto-gcn cannot work on disk: leave --work out"),
         (["proto-gcn", "--memory", "lots"], "--memory is 'lots'; write it as 4GB"),
         (
             ["sgc-ridge", "--memory", "100MB", "--workers", "1"],
@@ -56,4 +56,4 @@ def test_what_cannot_be_is_said_in_one_sentence(graph: Path, tmp_path: Path) -> 
 def test_options_of_folders_are_refused_elsewhere(tmp_path: Path) -> None:
     done = command(Path("synthetic"), "sgc-ridge", "--work", str(tmp_path))
     assert done.returncode == 2
-    assert "--work is for graph folders" in done.stderr
+    assert "--work applies only to graph folders" in done.stderr

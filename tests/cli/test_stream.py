@@ -161,14 +161,14 @@ def test_the_benchmark_s_streams_are_verified(tmp_path: Path) -> None:
         outside={"one"},
     )
     assert results["all"].code == results["one"].code == results["saved"].code == 0
-    assert "cora-topics: files not here, not checked" in results["all"].out
-    assert results["all"].out.endswith("20 streams are those of the benchmark, protocol version 3.\n")
-    assert "wordnet: 10 of 10 streams are the same" in results["one"].out
+    assert "cora-topics: files missing, not checked" in results["all"].out
+    assert results["all"].out.endswith("20 streams are identical to the benchmark, protocol version 3.\n")
+    assert "wordnet: 10 of 10 streams are identical" in results["one"].out
     assert results["saved"].out == "This is the benchmark's stream of wordnet with seed 4, protocol version 3.\n"
     for name, text in (
         ("other", "not the benchmark's stream of wordnet with seed 4"),
-        ("missing", "files of cora-topics are not here"),
-        ("unlisted", "synthetic is no graph of the benchmark"),
+        ("missing", "files of cora-topics are missing"),
+        ("unlisted", "synthetic is not a graph of the benchmark"),
         ("seed", "leave the other options out"),
         ("nothing", "name the graph"),
     ):

@@ -111,11 +111,11 @@ def test_bad_suggestions(model: Path, tmp_path: Path) -> None:
         (("--model", model, "--graph", NAME), "either --model"),
         (("--model", model, "--strategy", "typcal"), "did you mean 'typical'"),
         (("--model", tmp_path / "none"), "does not exist"),
-        (("--model", model, "--data-dir", tmp_path), "--model has no use for --data-dir"),
-        (("--graph", NAME, "--device", "cpu"), "--graph has no use for --device"),
-        (("--graph", NAME, "--method", "sgc-ridge"), "--graph has no use for --method"),
-        (("--graph", NAME, "--memory", "1GB"), "--graph has no use for --memory"),
-        (("--graph", NAME, "--workers", "2"), "--graph has no use for --workers"),
+        (("--model", model, "--data-dir", tmp_path), "--model does not use --data-dir"),
+        (("--graph", NAME, "--device", "cpu"), "--graph does not use --device"),
+        (("--graph", NAME, "--method", "sgc-ridge"), "--graph does not use --method"),
+        (("--graph", NAME, "--memory", "1GB"), "--graph does not use --memory"),
+        (("--graph", NAME, "--workers", "2"), "--graph does not use --workers"),
     ):
         assert_one_sentence(graphfcl_inside("suggest", *words), message)
 
@@ -140,7 +140,7 @@ def test_a_table_that_cannot_be_written_is_refused_before_anything_is_computed(
             assert_one_sentence(graphfcl_inside(verb, "--model", model, "--out", tmp_path / out), message)
     monkeypatch.undo()
     assert graphfcl_inside("suggest", "--model", model, "--budget", 2, "--out", tmp_path / "new/x.csv").code == 0
-    assert_one_sentence(graphfcl_inside("groups", "--model", model, "--by", "ann"), "--by belongs to --name")
+    assert_one_sentence(graphfcl_inside("groups", "--model", model, "--by", "ann"), "--by needs --name")
 
 
 # Labels that are probably wrong
@@ -156,7 +156,7 @@ def test_wrong_labels_are_listed_and_corrected(model: Path, tmp_path: Path, suff
     assert done.code == 0, done.err
     assert "confidence that it is wrong" in done.out
     assert "more." in done.out
-    assert f"to {out}: as it is, `graphfcl unlearn` would take back every one of them: keep the rows" in done.out
+    assert f"to {out}: keep only the rows with wrong labels." in done.out
     assert everything(model) == before
     document = json.loads(
         graphfcl_inside("label-issues", "--model", model, "--threshold", 0, "--folds", 2, "--json").out
@@ -249,7 +249,7 @@ def test_bad_names_change_nothing(model: Path) -> None:
         (("gardening",), "as in --name 2=gardening"),
         (("0=x",), "as in --name 2=gardening"),
         (("1=",), "as in --name 2=gardening"),
-        (("1=a", "1=b"), "group 1 is named twice"),
+        (("1=a", "1=b"), "group 1 has two names"),
     ):
         words = [word for name in names for word in ("--name", name)]
         assert_one_sentence(graphfcl_inside("groups", "--model", model, "--version", 1, *words), message)
@@ -259,10 +259,10 @@ def test_bad_names_change_nothing(model: Path) -> None:
 def test_a_number_names_a_group_of_one_version(model: Path) -> None:
     """After a change the number may be another group's; nothing is learned then."""
     assert_one_sentence(graphfcl_inside("groups", "--model", model, "--name", "1=x"), "--name needs --version")
-    assert_one_sentence(graphfcl_inside("groups", "--model", model, "--version", 1), "--version belongs to --name")
+    assert_one_sentence(graphfcl_inside("groups", "--model", model, "--version", 1), "--version needs --name")
     assert graphfcl_inside("rename", "class-00", "first", "--model", model).code == 0
     stale = graphfcl_inside("groups", "--model", model, "--name", "1=x", "--version", 1)
-    assert_one_sentence(stale, "the groups of version 1 are gone, the model is version 2")
+    assert_one_sentence(stale, "the groups of version 1 are outdated, because the model is now version 2")
     assert version_of(model) == 2
     listed = graphfcl_inside("groups", "--model", model, "--count", 1, "--seed", 3)
     assert listed.out.strip().endswith("--name 1=CLASS --version 2 --seed 3")
@@ -275,7 +275,7 @@ def test_nothing_unknown_is_one_sentence(tmp_path: Path) -> None:
     GraphClassifier("sgc-ridge", quick("sgc-ridge")).fit(small_graph()).save(folder)
     done = graphfcl_inside("groups", "--model", folder)
     assert done.code == 0
-    assert done.out.strip() == "No group to name: too few nodes without a label look like none of the known classes."
+    assert done.out.strip() == "There is no group: too few unlabelled nodes look like none of the known classes."
     assert json.loads(graphfcl_inside("groups", "--model", folder, "--json").out) == []
     assert graphfcl_inside("suggest", "--model", folder).out.strip() == NOTHING_TO_LABEL
     assert_one_sentence(

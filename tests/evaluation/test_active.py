@@ -198,7 +198,7 @@ class Cheats(Strategy):
 
 @pytest.mark.parametrize(
     ("kind", "says"),
-    [("much", "with a budget of"), ("twice", "named twice"), ("labelled", "labelled already"), ("test", "candidate")],
+    [("much", "with a budget of"), ("twice", "it chose before"), ("labelled", "already labelled"), ("test", "candidate")],
 )
 def test_what_may_not_be_named(stream: Stream, kind: str, says: str) -> None:
     with pytest.raises(InputError, match=says):

@@ -142,15 +142,15 @@ def test_scores_of_the_wrong_shape_or_nan_are_refused() -> None:
     [
         ("sgc-rigde", None, "there is no method 'sgc-rigde': did you mean 'sgc-ridge'"),
         ("sgc-ridge", {"penaltie": 1.0}, "sgc-ridge has no setting 'penaltie': did you mean 'penalties'"),
-        (NearestMean, None, r"got the class NearestMean: NearestMean\(seed=0\) makes one"),
-        (NearestMean(), {"hops": 1}, "settings belong to the name of a method"),
+        (NearestMean, None, r"got the class NearestMean: make one with NearestMean\(seed=0\)"),
+        (NearestMean(), {"hops": 1}, "settings need the name of a method"),
     ],
 )
 def test_what_is_neither_name_nor_learner(learner: Any, settings: dict[str, Any] | None, message: str) -> None:
     graph, protocol = load_dataset(SMALL)
     with pytest.raises(InputError, match=message):
         evaluate(learner, make_stream(graph, protocol, seed=0), settings=settings)
-    with pytest.raises(InputError, match=r"got a graph: make_stream\(graph, seed=0\) makes one of it"):
+    with pytest.raises(InputError, match=r"got a graph: make one with make_stream\(graph, seed=0\)"):
         evaluate("sgc-ridge", graph)  # type: ignore[arg-type]
 
 

@@ -55,5 +55,7 @@ def test_a_frame_of_pandas_is_the_same() -> None:
 
 def test_without_pandas_there_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(InputError, match=r"to_frame needs pandas: `pip install pandas`, or use to_arrow\(\)"):
+    with pytest.raises(
+        InputError, match=r"to_frame needs pandas, which is not installed: `pip install pandas`, or use to_arrow\(\)"
+    ):
         evaluation().to_frame()

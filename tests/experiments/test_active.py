@@ -180,7 +180,7 @@ def test_a_file_lists_strategies(tmp_path: Path) -> None:
     path.write_text(f'graphs=["{GRAPH}"]\nmethods=["sgc-ridge"]\nseeds=1\ntracks=["active"]\nstrategies=["random"]\n')
     assert [cell.strategy for cell in grid_from_toml(path).cells] == ["random"]
     path.write_text(f'graphs=["{GRAPH}"]\nmethods=["sgc-ridge"]\nstrategies=["random"]\n')
-    with pytest.raises(InputError, match="line 3: strategies belong to tracks"):
+    with pytest.raises(InputError, match="line 3: strategies need tracks"):
         grid_from_toml(path)
     path.write_text(f'graphs=["{GRAPH}"]\nmethods=["sgc-ridge"]\ntracks=["active"]\nstrategies=["randm"]\n')
     with pytest.raises(InputError, match="did you mean 'random'"):

@@ -61,7 +61,7 @@ def test_cells_of_an_edited_graph_run_again(tmp_path: Path, dataset: Path) -> No
     kept = store.path(other[0]).stat().st_mtime_ns
     edit(dataset)
     # A grid with one of the two cells is asked for: the other one must not stay beside it as it is.
-    with pytest.warns(GraphfclWarning, match=r"mine has changed: the results of cells .* \(2\) were set aside"):
+    with pytest.warns(GraphfclWarning, match=r"mine has changed: the earlier results of 2 cells were set aside"):
         status = run_grid(Grid("one", "grid", (mine[0], *other)), tmp_path, start_method=WARM)
     assert (status.done, status.failed) == (2, 0)
     assert graph_of(store, mine[0]) != before
@@ -113,4 +113,4 @@ def test_bench_says_so(tmp_path: Path, dataset: Path) -> None:
     assert "1 cells done, 0 failed" in done.out
     notes = [line for line in done.err.splitlines() if "has changed" in line]
     assert len(notes) == 1
-    assert notes[0].startswith(f"note: {dataset} has changed: the results of cells that ran on it before (1) were set")
+    assert notes[0].startswith(f"note: {dataset} has changed: the earlier results of 1 cell were set")

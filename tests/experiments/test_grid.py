@@ -283,7 +283,7 @@ def test_a_damaged_pack_and_an_unfinished_grid_are_refused(tmp_path: Path, unbro
     shutil.copytree(unbroken[0], folder)
     store = CellStore(folder)
     store.path(grid.cells[0]).unlink()
-    with pytest.raises(InputError, match=r"1 cells of .* have no result: run its grids to their ends"):
+    with pytest.raises(InputError, match=r"1 cells of .* have no result: finish its grids first"):
         store.pack()
     assert store.done(grid.cells[1]), "nothing was packed"
     shutil.copy(CellStore(unbroken[0]).path(grid.cells[0]), store.path(grid.cells[0]))
@@ -350,7 +350,7 @@ class DiesOf:
 def test_grids_are_remembered(unbroken: tuple[Path, Grid], tmp_path: Path) -> None:
     (actual,) = load_grids(unbroken[0])
     assert actual == unbroken[1]
-    with pytest.raises(InputError, match="holds no grid"):
+    with pytest.raises(InputError, match="has no grid"):
         load_grids(tmp_path)
     (tmp_path / "grids").mkdir()
     (tmp_path / "grids" / "x.json").write_text("{")

@@ -38,7 +38,7 @@ def test_shots_share_the_classes_of_the_largest() -> None:
     assert [(cell.rules["shot"], cell.rules["split_shot"]) for cell in fewer] == [(2, 5), (5, 5), (5, 5)]
     assert {cell.method for cell in shots().cells} == set(SHOTS_METHODS)
     assert len({cell.dataset for cell in shots().cells}) == 5
-    with pytest.raises(InputError, match="name the largest K too"):
+    with pytest.raises(InputError, match="add the largest K"):
         shots(labels=["all"])
 
 
@@ -137,10 +137,10 @@ def variant(text: str) -> str:
         (variant('method="lpmc"\ngrid={size=[]}'), "grid lists values of each setting"),
         (variant('method="lpmc"\ngrid={size=[8, "x"]}'), "lpmc.size is 'x'; it must be a whole number"),
         (variant('method="lpmc"\ngrid={contrast={noize=[1]}}'), "did you mean 'noise'"),
-        (variant('method="lpmc"\ngrid={size=[8, 8]}'), "two rows are called 'lpmc, size=8'"),
-        (variant('method="lpmc"\ngrid={size=[8]}\nsettings={size=8}'), "size stands in settings and in grid"),
+        (variant('method="lpmc"\ngrid={size=[8, 8]}'), "two rows have the name 'lpmc, size=8'"),
+        (variant('method="lpmc"\ngrid={size=[8]}\nsettings={size=8}'), "size is in settings and in grid"),
         (variant('method="lpmc"\ngrid={}'), "variant 1: it needs a name and a method"),
-        (variant('name=3\nmethod="lpmc"'), "name must be a text"),
+        (variant('name=3\nmethod="lpmc"'), "name must be a string"),
         (variant('name="x"\nmethod="lpcm"'), "variant 1: .* did you mean 'lpmc'"),
         (variant('name="x"\nmethod="lpmc"\nsetings={}'), "line 5: there is no key 'setings'"),
         ('graphs = ["a"]\nmethods = ["cec"]\nways = []\n', "line 3: ways is empty"),
@@ -151,11 +151,17 @@ def variant(text: str) -> str:
         ('graphs = ["debian"]\n', "needs `graphs` and either"),
         ("graphs = [", "is not TOML"),
         ('graphs = ["a"]\nmethods = ["cec"]\nshots = [1, "all"]\n', 'line 3: shots with "all" needs split_shot'),
-        ('graphs = ["a"]\nmethods = ["cec"]\nsplit_shot = 5\n', "line 3: split_shot is one K, and shots lists"),
-        ('graphs = ["a"]\nmethods = ["cec"]\nsplit_shot = "5"\nshots = [1]\n', "line 3: split_shot is one K"),
-        ('graphs = ["a"]\nmethods = ["cec"]\nseeds = "12"\n', "line 3: seeds must be a count"),
+        (
+            'graphs = ["a"]\nmethods = ["cec"]\nsplit_shot = 5\n',
+            "line 3: split_shot must be one number K, and shots must list",
+        ),
+        (
+            'graphs = ["a"]\nmethods = ["cec"]\nsplit_shot = "5"\nshots = [1]\n',
+            "line 3: split_shot must be one number K",
+        ),
+        ('graphs = ["a"]\nmethods = ["cec"]\nseeds = "12"\n', "line 3: seeds must be a number of seeds"),
         ('graphs = ["a"]\nmethods = [3]\n', "list of names"),
-        ('graphs = ["a"]\nmethods = ["cec"]\nname = "../up"\n', "no plain file name"),
+        ('graphs = ["a"]\nmethods = ["cec"]\nname = "../up"\n', "not a plain file name"),
         ('graphs = ["a"]\n[variants]\nname = "x"\n', "variants must be a list"),
         ('graphs=["a"]\n[[variants]]\nname="x"\nmethod="cec"\nsettings={sizes=3}\n', "did you mean 'size'"),
         ('graphs=["a"]\n[[variants]]\nname="x"\n', "needs a name and a method"),

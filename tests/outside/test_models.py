@@ -101,7 +101,7 @@ def test_every_verb_takes_the_method(tmp_path: Path, inside: Callable[..., Resul
     for words in verbs:
         assert_one_sentence(inside(*words, "--model", "m"), "add --method nearest_mean:NearestMean")
         assert_one_sentence(
-            inside(*words, "--model", "m", "--method", "proto-gcn"), "is a model of 'nearest-mean', not of 'proto-gcn'"
+            inside(*words, "--model", "m", "--method", "proto-gcn"), "uses the method 'nearest-mean', not 'proto-gcn'"
         )
         done = inside(*words, "--model", "m", *OWN)
         assert done.code == 0, (words, done.err[-1000:])

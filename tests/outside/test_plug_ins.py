@@ -208,7 +208,7 @@ def worst(confusion: np.ndarray, arrival: np.ndarray, session: int) -> float:  #
 @pytest.mark.parametrize(
     ("register", "wrong", "why"),
     [
-        (register_metric, 3, "it is no metric"),
+        (register_metric, 3, "it is not a metric"),
         (register_metric, SessionMetric(name="a b", title="", what="", of=worst), "use letters, digits"),
         (
             register_metric,
@@ -261,5 +261,5 @@ def test_workers_of_a_grid_know_what_is_registered(tmp_path: Path, monkeypatch: 
     assert result is not None
     assert 0 <= result["sessions"][0]["worst"] <= 1
     register_metric(SessionMetric(name="here", title="", what="", of=lambda *_: 1.0))
-    with pytest.raises(InputError, match="as a lambda, where processes cannot find it"):
+    with pytest.raises(InputError, match="as a lambda, so worker processes cannot import it"):
         run_grid(Grid("other", "grid", (Cell("mine", "sgc-ridge", 1, rules=rules),)), tmp_path, device="cpu")

@@ -207,8 +207,8 @@ def test_the_command(folder: Path, tmp_path: Path) -> None:
     assert done.code == 0, done.err
     said = " ".join(done.out.split())
     assert "Erased 2 nodes (2 of them with a label) from versions 1 to 6" in said
-    assert "anchor: what it knows of classes is as if these nodes had never been there." in said
-    assert "`graphfcl fit` saw 2 of them, 1 of them with a label" in said
+    assert "anchor: its class statistics are as if these nodes had never existed." in said
+    assert "`graphfcl fit` used 2 of them, 1 of them with a label" in said
     assert GONE not in done.out
     history = graphfcl_inside("history", "--model", folder)
     assert "erase 2 nodes and 2 labels from 6 versions" in " ".join(history.out.split())

@@ -80,7 +80,7 @@ def test_the_command_prints_what_differs(folders: tuple[Path, Path]) -> None:
     assert "No row differs." in same.out
     refused = graphfcl_inside("report", after, "--against", before / "none")
     assert refused.code == 2
-    assert "holds no grid" in refused.err
+    assert "has no grid" in refused.err
     assert not (before / "none").exists(), "reading makes no folder"
     assert graphfcl_inside("report", after, "--against", before, "--out", after / "x").code == 2
 

@@ -68,7 +68,7 @@ def test_a_table_has_methods_by_labels(folder: Path) -> None:
     assert rows[0][2].endswith(" ± 6.35"), "Student's interval of two seeds a point apart"
     assert len(set(rows[2][2:])) == 1, "the same labels at every K, so one figure"
     assert "classes and test nodes are those of K = 5 at every K" in notes
-    assert "all: every label of supports and pool, 12 per new class in the mean" in notes
+    assert "all: every label of supports and pool, 12 per new class on average" in notes
     new, _ = tables[titles[1]]
     assert new[0][2].startswith("50.50"), "new classes only"
     assert any(title.startswith("here, 1-way all-shot, strict") for title in tables), "each K has the usual tables too"

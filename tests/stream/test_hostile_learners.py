@@ -20,7 +20,7 @@ from graphfcl import (
     load_dataset,
     make_stream,
 )
-from graphfcl.evaluation import ask
+from graphfcl.evaluation import compute_confusion
 from graphfcl.graph import AnyGraph
 from graphfcl.graph.folder.rows import FolderRows
 from graphfcl.graph.folder.visible import VisibleFolder
@@ -69,12 +69,18 @@ def at_the_ends(learners: Sequence[Learner], stream: Stream) -> list[tuple[float
     """Balanced accuracy of each learner after session 0 and after the last one."""
     for learner in learners:
         learner.fit(stream.base)
-    first = [balanced_accuracy(ask(learner, stream, 0)) for learner in learners]
+    first = [balanced_accuracy(compute_confusion(learner, stream, 0)) for learner in learners]
     for number in range(1, len(stream) + 1):
         session = stream.session(number)
         for learner in learners:
             learner.learn(session)
-    return list(zip(first, (balanced_accuracy(ask(learner, stream, len(stream))) for learner in learners), strict=True))
+    return list(
+        zip(
+            first,
+            (balanced_accuracy(compute_confusion(learner, stream, len(stream))) for learner in learners),
+            strict=True,
+        )
+    )
 
 
 def assert_at_chance(learners: dict[Any, Learner], stream: Stream) -> None:

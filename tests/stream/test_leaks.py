@@ -33,7 +33,7 @@ from graphfcl import (
     save_stream,
 )
 from graphfcl.datasets import all_datasets, data_folder
-from graphfcl.evaluation import ask
+from graphfcl.evaluation import compute_confusion
 from graphfcl.experiments.encoders import EncoderFolder
 from graphfcl.graph import KnownColumns, Standardisation
 from graphfcl.metrics import balanced_accuracy
@@ -113,10 +113,10 @@ def first_and_last(stream: Stream) -> tuple[float, float]:
     """Balanced accuracy after session 0 and after the last one; on a large graph all those between take long."""
     learner = NearestNumber()
     learner.fit(stream.base)
-    first = balanced_accuracy(ask(learner, stream, 0))
+    first = balanced_accuracy(compute_confusion(learner, stream, 0))
     for number in range(1, len(stream) + 1):
         learner.learn(stream.session(number))
-    return first, balanced_accuracy(ask(learner, stream, len(stream)))
+    return first, balanced_accuracy(compute_confusion(learner, stream, len(stream)))
 
 
 def spread_of_chance(stream: Stream, session: int) -> float:

@@ -1,7 +1,9 @@
-"""Which nodes to label next.
+"""Active learning: choose the nodes to label next, and find groups of unknown nodes.
 
-``contract.py`` defines what a strategy receives and returns, ``registry.py`` knows the strategies by name. They are in
-``strategies.py`` and ``covering.py``; ``clusters.py`` and ``untrained.py`` compare nodes, ``grouping.py`` finds groups.
+- ``contract.py`` defines what a strategy receives and returns, and ``registry.py`` finds strategies by name.
+- ``strategies.py`` and ``covering.py`` contain the strategies.
+- ``clusters.py`` and ``untrained.py`` compare nodes.
+- ``grouping.py`` finds groups of similar nodes.
 """
 
 from graphfcl.runtime.lazy_names import names_of_stub

@@ -1,8 +1,8 @@
-"""Clusters of nodes, the typical nodes in them, and nearest neighbours by cosine.
+"""Cluster nodes, measure how typical they are, and find nearest neighbours by cosine.
 
-Memory stays bounded for 10⁶ nodes: principal components are those of a sample, k-means goes over mini-batches, and
-neighbours are searched inside a cluster only, block by block. No such cluster has more than ``WHOLE`` nodes: a larger
-one is halved until its parts are small enough, even if all its nodes are the same.
+Memory stays bounded for 10⁶ nodes: principal components are computed from a sample, k-means uses mini-batches, and
+neighbours are searched only inside a cluster, block by block. Clusters with more than ``WHOLE`` nodes are halved until
+their parts are small enough, even if all their nodes are identical.
 """
 
 import warnings
@@ -10,21 +10,21 @@ from collections.abc import Iterator
 
 import numpy as np
 
-COMPONENTS = 64  # principal components that nodes are compared by
-NEIGHBOURS = 20  # a node is typical if it is like its 20 nearest
-MANY = 20_000  # rows from which on k-means goes over mini-batches
-SAMPLED = 150_000  # rows from which on principal components are those of a sample
-SAMPLE = 20_000  # of so many rows
-BLOCK = 1_024  # rows whose distances are computed at once,
-LARGEST = 8_192  # and the most others that they are compared with
-WHOLE = 30_000  # nodes up to which every node is compared with every other; above, with those of its cluster
-CLUSTER = 8_000  # nodes that a cluster has on average then
+COMPONENTS = 64  # principal components by which nodes are compared
+NEIGHBOURS = 20  # nearest neighbours that define how typical a node is
+MANY = 20_000  # with more rows, k-means uses mini-batches
+SAMPLED = 150_000  # from this number of rows on, principal components are computed from a sample
+SAMPLE = 20_000  # rows in this sample
+BLOCK = 1_024  # rows whose distances are computed at once
+LARGEST = 8_192  # rows of a cluster with which they are compared, at most
+WHOLE = 30_000  # with more nodes, neighbours are searched only inside clusters
+CLUSTER = 8_000  # average size of these clusters
 
 
 def principal_components(vectors: np.ndarray, count: int = COMPONENTS, *, seed: int = 0) -> np.ndarray:
-    """(n, at most count) float32: the centred vectors in the directions in which they vary most.
+    """Project centred vectors to their first principal components, float32, shape (n, at most count).
 
-    Of ``SAMPLED`` rows or more the directions are those of a sample, and no second table of all vectors is made.
+    With ``SAMPLED`` rows or more, the components are computed from a sample, and the vectors are not copied as a whole.
     """
     values = np.asarray(vectors, dtype=np.float32)
     mean = values.mean(axis=0, dtype=np.float64).astype(np.float32)
@@ -52,9 +52,9 @@ def _components_of_a_sample(
 
 
 def clusters(values: np.ndarray, count: int, *, seed: int = 0) -> np.ndarray:
-    """(n,) the k-means cluster of each row, 0..k−1 with k at most ``count``; every cluster has a row.
+    """Cluster rows by k-means; return clusters 0..k−1, shape (n,). No cluster is empty.
 
-    There are fewer clusters than ``count`` where fewer rows differ from each other.
+    k is less than ``count`` if there are fewer distinct rows.
     """
     rows = values.shape[0]
     if rows == 0:
@@ -77,21 +77,22 @@ def clusters(values: np.ndarray, count: int, *, seed: int = 0) -> np.ndarray:
 
 
 def typicality(values: np.ndarray, cluster: np.ndarray, random: np.random.Generator) -> np.ndarray:
-    """(n,) 1 / the mean distance to the 20 nearest rows of the same cluster (fewer in a smaller one).
+    """How typical each row is of its cluster: 1 / its mean distance to the 20 nearest rows of the cluster, shape (n,).
 
-    In a cluster of more than ``LARGEST`` rows the nearest are looked for among so many, drawn once. A row alone in its
-    cluster has 0.
+    In a cluster of more than ``LARGEST`` rows, neighbours are searched in a random sample of that size. A row alone in
+    its cluster has typicality 0.
     """
     typical = np.zeros(values.shape[0], dtype=np.float64)
     for members in _by_cluster(cluster).values():
         others = members if members.size <= LARGEST else random.choice(members, LARGEST, replace=False)
         for start in range(0, members.size, BLOCK):
             rows = members[start : start + BLOCK]
-            typical[rows] = _mean_likeness(values, rows, others)
+            typical[rows] = _inverse_mean_distance(values, rows, others)
     return typical
 
 
-def _mean_likeness(values: np.ndarray, rows: np.ndarray, others: np.ndarray) -> np.ndarray:
+def _inverse_mean_distance(values: np.ndarray, rows: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """1 / the mean distance of each row to its nearest rows among ``others``."""
     first, second = values[rows].astype(np.float64), values[others].astype(np.float64)
     squares = (first**2).sum(axis=1)[:, None] + (second**2).sum(axis=1)[None] - 2 * first @ second.T
     squares[rows[:, None] == others[None]] = np.inf
@@ -104,15 +105,15 @@ def _mean_likeness(values: np.ndarray, rows: np.ndarray, others: np.ndarray) -> 
 
 
 def unit_rows(values: np.ndarray) -> np.ndarray:
-    """(n, d) float32, each row of length 1; a row of zeros stays one."""
+    """Scale rows to length 1, float32. A row of zeros stays zero."""
     values = np.asarray(values, dtype=np.float32)
     return values / np.maximum(np.linalg.norm(values, axis=1, keepdims=True), np.float32(1e-9))
 
 
 def nearest_rows(values: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """(n, k) the k rows most like each row, the likest first, itself left out; and (n, k) their cosines.
+    """Find the ``count`` most similar other rows of each row, and their cosines. Both results have shape (n, k).
 
-    values: (n, d) of unit length. k: ``count``, or n − 1 if there are fewer others.
+    ``values`` has rows of unit length. k is ``count``, or n − 1 if there are fewer other rows.
     """
     count = max(0, min(count, len(values) - 1))
     if count == 0:
@@ -122,45 +123,45 @@ def nearest_rows(values: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray
 
 
 def likeliest_of(values: np.ndarray, others: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(n,) the row of ``others`` that each row is most like, and (n,) its cosine. Both of unit length."""
-    rows, likeness = np.zeros(len(values), dtype=np.int64), np.zeros(len(values), dtype=np.float32)
+    """Find the most similar row of ``others`` for each row, and the cosine. All rows have unit length."""
+    rows, similarity = np.zeros(len(values), dtype=np.int64), np.zeros(len(values), dtype=np.float32)
     for start in range(0, len(values), BLOCK):
         cosines = values[start : start + BLOCK] @ others.T
         rows[start : start + BLOCK] = cosines.argmax(axis=1)
-        likeness[start : start + BLOCK] = cosines.max(axis=1)
-    return rows, likeness
+        similarity[start : start + BLOCK] = cosines.max(axis=1)
+    return rows, similarity
 
 
 def nearest_neighbours(
     values: np.ndarray, rows: np.ndarray, count: int, *, seed: int = 0
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(rows, count) the nearest nodes of some nodes, nearest first, and their distances √(2 − 2 cos).
+    """Find the ``count`` nearest other nodes of some nodes, nearest first, and their distances √(2 − 2 cos).
 
-    values: (n, d) rows of unit length. A node is no neighbour of its own. Where fewer than ``count`` others are at hand
-    a node's last neighbour is repeated; a node without any has itself, at distance 2.
+    ``values`` has rows of unit length. Both results have shape (rows, count). If fewer than ``count`` other nodes are
+    available, the last neighbour is repeated. A node without any other node gets itself, at distance 2.
     """
     neighbours = np.repeat(rows[:, None], count, axis=1)
     distances = np.full(neighbours.shape, 2.0, dtype=np.float32)
     for places, others in _cells(values, rows, seed):
-        at_hand = min(count, others.size - 1)
-        if at_hand < 1:
+        available = min(count, others.size - 1)
+        if available < 1:
             continue
-        last = np.minimum(np.arange(count), at_hand - 1)
+        last = np.minimum(np.arange(count), available - 1)
         for start in range(0, places.size, BLOCK):
             block = places[start : start + BLOCK]
-            likeness = values[rows[block]] @ values[others].T
-            likeness[rows[block][:, None] == others[None]] = -np.inf
-            first = np.argpartition(-likeness, at_hand - 1, axis=1)[:, :at_hand]
-            order = np.argsort(-np.take_along_axis(likeness, first, axis=1), axis=1, kind="stable")
+            cosines = values[rows[block]] @ values[others].T
+            cosines[rows[block][:, None] == others[None]] = -np.inf
+            first = np.argpartition(-cosines, available - 1, axis=1)[:, :available]
+            order = np.argsort(-np.take_along_axis(cosines, first, axis=1), axis=1, kind="stable")
             first = np.take_along_axis(first, order, axis=1)
-            away = np.sqrt(np.maximum(0, 2 - 2 * np.take_along_axis(likeness, first, axis=1)))
+            distance = np.sqrt(np.maximum(0, 2 - 2 * np.take_along_axis(cosines, first, axis=1)))
             neighbours[block] = others[first][:, last]
-            distances[block] = away[:, last]
+            distances[block] = distance[:, last]
     return neighbours, distances
 
 
 def _cells(values: np.ndarray, rows: np.ndarray, seed: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Places in ``rows``, and the nodes among which their neighbours are looked for."""
+    """Yield positions in ``rows``, with the nodes among which their neighbours are searched."""
     if values.shape[0] <= WHOLE:
         yield np.arange(rows.size), np.arange(values.shape[0])
         return
@@ -171,16 +172,16 @@ def _cells(values: np.ndarray, rows: np.ndarray, seed: int) -> Iterator[tuple[np
 
 
 def _by_cluster(cluster: np.ndarray) -> dict[int, np.ndarray]:
-    """The places of each cluster, ascending."""
+    """The positions of each cluster's members, ascending."""
     order = np.argsort(cluster, kind="stable")
     parts = np.split(order, np.flatnonzero(np.diff(cluster[order])) + 1)
     return {int(cluster[part[0]]): part for part in parts if part.size}
 
 
 def small_clusters(values: np.ndarray, cluster: np.ndarray, most: int) -> np.ndarray:
-    """(n,) the clusters, of which none has more than ``most`` rows.
+    """Split clusters until none has more than ``most`` rows; return the new clusters, shape (n,).
 
-    A larger one is halved at the middle of the column that varies most in it, again and again.
+    A large cluster is halved at the median of the column with the largest variance in it.
     """
     small, count = cluster.copy(), int(cluster.max()) + 1
     large = [part for part in _by_cluster(cluster).values() if part.size > most]

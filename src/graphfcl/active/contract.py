@@ -1,7 +1,7 @@
-"""The contract of strategies, which select what to label next.
+"""The contract of strategies, which select the nodes to label next.
 
-A strategy of your own derives from :class:`Strategy` and defines :meth:`~Strategy.choose`; ``docs/your-strategy.md``
-shows one.
+A strategy of your own derives from :class:`Strategy` and defines :meth:`~Strategy.choose`. ``docs/your-strategy.md``
+shows an example.
 """
 
 from __future__ import annotations
@@ -26,54 +26,72 @@ if TYPE_CHECKING:
 
 Reason = Literal["cluster", "unknown", "uncovered", "between", "random"]
 Result = TypeVar("Result")
-ROWS_AT_A_TIME = 1 << 16  # whose probabilities are read at once
+ROWS_AT_A_TIME = 1 << 16  # rows of probabilities in a block
 
 
 class Memory:
-    """A cache of the results used last, by a key that holds all that they depend on; threads may share it.
-
-    most: how many are kept.
-    """
+    """A thread-safe cache of the ``most`` results that were used last. A key must identify all inputs of its result."""
 
     def __init__(self, most: int = 4) -> None:
         self._most, self._lock = most, threading.RLock()
-        self._kept: dict[Hashable, Any] = {}
+        self._results: dict[Hashable, Any] = {}  # least recently used first
 
     def find(self, key: Hashable, compute: Callable[[], Result]) -> Result:
-        """The result of this key, computed if it is missing; a second thread that needs it meanwhile waits."""
+        """Return the result of a key, and compute it if it is missing. Other threads wait meanwhile."""
         with self._lock:
-            result = self._kept.pop(key) if key in self._kept else compute()
-            self._kept[key] = result
-            while len(self._kept) > self._most:
-                del self._kept[next(iter(self._kept))]
+            result = self._results.pop(key) if key in self._results else compute()
+            self._results[key] = result
+            while len(self._results) > self._most:
+                del self._results[next(iter(self._results))]
             return result
 
 
 class RowValues(Protocol):
-    """An (n, C) table that is read by rows: an array, or one of which rows are computed when they are read."""
+    """An (n, C) table that is read by rows: an array, or an object that computes rows when they are read."""
 
     @property
     def shape(self) -> tuple[int, ...]: ...
 
     def __getitem__(self, rows: np.ndarray, /) -> np.ndarray:
-        """(r, C) values of some rows in any order."""
+        """Values of some rows, in any order, shape (r, C)."""
         ...
 
 
 @dataclass(frozen=True, eq=False)
 class ActiveLearningState:
-    """What is known when nodes to label are chosen. Rows are rows of the visible graph; all arrays are read-only.
+    """Everything that a strategy may use to choose nodes.
 
-    visible: the graph, in memory or on disk.
-    vectors: (n, d) float32, what nodes are compared by.
-    candidates: (c,) rows that may be named, in an order that means nothing.
-    labelled: (m,) rows that have a label; ``columns``: (m,) their classes. Both are empty if nothing is labelled.
-    late: (C,) whether each class came after session 0, or has few labels if there was no session 0.
-    scores: (n, C) probabilities of the known classes, read by rows (``scores[rows]``); None without a model.
-    unknown_score: (n,) higher for nodes that look less like the known classes; None without a model.
-    budget: how many nodes to name.
-    random: a generator; the only source of chance.
-    memory: what was computed of the same vectors, candidates and labels before. Keys name the strategy.
+    Nodes are identified by their rows of the visible graph, 0 to n − 1. All arrays are read-only. C is the number of
+    known classes.
+
+    Args:
+        visible: Visible graph, in memory or on disk.
+        vectors: Vectors by which nodes are compared, float32, shape (n, d).
+        candidates: Rows that may be chosen, in arbitrary order, shape (c,).
+        labelled: Rows of labelled nodes, shape (m,). Empty if no node is labelled.
+        columns: Class of each labelled node, as a column of ``scores``, shape (m,).
+        late: Whether each class was learned after session 0, shape (C,). For a graph without a model, whether the class
+            has few labels.
+        scores: Probabilities of the known classes, shape (n, C). Read them by rows (``scores[rows]``). None without a
+            model.
+        unknown_score: Out-of-distribution score of each node, shape (n,); higher for nodes that resemble no known
+            class. None without a model.
+        budget: Largest number of nodes to choose.
+        random: Random generator. It must be the only source of randomness.
+        memory: Cache of earlier results on the same vectors, candidates and labels. Begin keys with the name of the
+            strategy.
+
+    Examples:
+        >>> import numpy as np
+        >>> from graphfcl import ActiveLearningState, find_strategy, load_dataset
+        >>> graph, _ = load_dataset("synthetic:nodes=200,edges=800,classes=6,features=30")
+        >>> none = np.zeros(0, dtype=np.int64)
+        >>> state = ActiveLearningState(
+        ...     visible=graph.visible(np.arange(200)), vectors=np.eye(200, dtype=np.float32),
+        ...     candidates=np.arange(100), labelled=none, columns=none, late=np.zeros(0, dtype=bool),
+        ...     scores=None, unknown_score=None, budget=5, random=np.random.default_rng(0))
+        >>> len(find_strategy("random").make().choose(state))
+        5
     """
 
     visible: VisibleNodes
@@ -96,24 +114,29 @@ class ActiveLearningState:
 
     @property
     def wanted(self) -> int:
-        """How many nodes can be named: the budget, or all candidates if they are fewer."""
+        """Number of nodes to choose: the budget, or the number of candidates if there are fewer."""
         return max(0, min(self.budget, int(self.candidates.size)))
 
     def shuffled(self) -> np.ndarray:
-        """(c,) the candidates in an order drawn by ``random``."""
+        """Return the candidates in random order, shape (c,)."""
         return self.candidates[self.random.permutation(self.candidates.size)]
 
     def likeliest(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """(r,) the likeliest class of some rows, its probability, and by how much the second is less likely.
+        """Find the most likely class of some rows. Probabilities are read in blocks.
 
-        With a single class the last is the probability itself. Scores are read in blocks.
+        Args:
+            rows: Rows of the visible graph, shape (r,).
+
+        Returns:
+            Three arrays of shape (r,): the most likely class, its probability, and the margin to the probability of the
+            second class (the probability itself if only one class is known).
         """
         assert self.scores is not None
         return likeliest_classes(self.scores, rows)
 
 
 def likeliest_classes(scores: RowValues, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """See :meth:`ActiveLearningState.likeliest`."""
+    """Find the most likely class of some rows: see :meth:`ActiveLearningState.likeliest`."""
     blocks = [_likeliest(scores[rows[start : start + ROWS_AT_A_TIME]]) for start in range(0, rows.size, ROWS_AT_A_TIME)]
     best, highest, margin = map(np.concatenate, zip(*blocks or [_likeliest(scores[rows])], strict=True))
     return best, highest, margin
@@ -129,12 +152,18 @@ def _likeliest(scores: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 @dataclass(frozen=True)
 class Query:
-    """One node worth labelling, and why.
+    """One node to label, and the reason for choosing it.
 
-    row: its row in the visible graph.
-    reason: ``cluster``: typical of a cluster that no label represents. ``unknown``: likely of none of the known
-        classes. ``uncovered``: few of the nodes like it have a label. ``between``: two classes are about equally
-        likely. ``random``: drawn.
+    Args:
+        row: Row of the node in the visible graph.
+        reason: ``cluster`` (typical of a cluster without a labelled node), ``unknown`` (resembles no known class),
+            ``uncovered`` (few similar nodes are labelled), ``between`` (two classes are about equally likely) or
+            ``random`` (drawn at random).
+
+    Examples:
+        >>> from graphfcl import Query
+        >>> Query(row=12, reason="uncovered")
+        Query(row=12, reason='uncovered')
     """
 
     row: int
@@ -142,48 +171,72 @@ class Query:
 
 
 class Strategy(Described, ABC):
-    """Select which nodes to label next.
+    """Base class of strategies, which select the nodes to label next.
 
-    A strategy keeps nothing between two calls: all that it may use is in the state.
+    A subclass defines :meth:`choose` and can be made without arguments. It keeps nothing between two calls: all that it
+    may use is in the state.
+
+    Examples:
+        >>> from graphfcl import Query, Strategy
+        >>> class MostLinks(Strategy):
+        ...     '''Candidates with the most links first.'''
+        ...     def choose(self, state):
+        ...         degrees = state.visible.degrees
+        ...         best = sorted(state.candidates.tolist(), key=lambda row: -degrees[row])
+        ...         return [Query(row, "cluster") for row in best[: state.wanted]]
+        >>> MostLinks.name, MostLinks.title
+        ('most-links', 'Candidates with the most links first.')
     """
 
     name: ClassVar[str] = "strategy"
-    """What it is called on the command line and in tables; by default the class's name: MostLinks is most-links."""
+    """Name on the command line and in tables. The default is made from the class's name: MostLinks is most-links."""
     title: ClassVar[str] = ""
-    """One line for lists; by default the first line of the docstring."""
+    """One line for lists. The default is the first line of the docstring."""
     reference: ClassVar[str] = ""
-    """Where it comes from: a paper."""
+    """Paper that the strategy comes from."""
 
     @abstractmethod
     def choose(self, state: ActiveLearningState) -> list[Query]:
-        """At most ``budget`` candidates, no row twice, best first."""
+        """Choose nodes to label.
+
+        Args:
+            state: Visible graph, candidates, labels, predictions and budget.
+
+        Returns:
+            At most ``state.budget`` queries, best first. Each row is a candidate and occurs once.
+
+        Raises:
+            InputError: If the strategy needs predictions and ``state.scores`` is None.
+        """
 
 
 def checked(queries: Any, state: ActiveLearningState, name: str) -> list[Query]:
-    """The queries of a strategy as a list; one that breaks the contract is refused in one sentence.
+    """Check what a strategy returned, and return it as a list of queries. ``name`` is the strategy's, for messages.
 
-    name: the strategy, for the message.
+    Raises:
+        InputError: If the queries break the contract: too many, a row twice, or a row that is not a candidate.
     """
     queries = _listed(queries, name)
     rows = [query.row for query in queries]
     if len(rows) > state.budget:
         raise InputError(
-            f"the strategy {name!r} named {len(rows)} nodes with a budget of {state.budget}: name no more than it."
+            f"the strategy {name!r} chose {len(rows)} nodes with a budget of {state.budget}: choose at most "
+            f"{state.budget}."
         )
     for rule, broken in (
-        ("is labelled already", set(rows) & set(state.labelled.tolist())),
-        ("is no candidate", set(rows) - set(state.candidates.tolist())),
-        ("was named twice", {row for row, times in Counter(rows).items() if times > 1}),
+        ("is already labelled", set(rows) & set(state.labelled.tolist())),
+        ("is not a candidate", set(rows) - set(state.candidates.tolist())),
+        ("it chose before", {row for row, times in Counter(rows).items() if times > 1}),
     ):
         if broken:
             raise InputError(
-                f"the strategy {name!r} named row {min(broken)}, which {rule}: name each candidate at most once."
+                f"the strategy {name!r} chose row {min(broken)}, which {rule}: choose each candidate at most once."
             )
     return queries
 
 
 def _listed(queries: Any, name: str) -> list[Query]:
-    """The queries of a strategy as a list; an iterator is read once."""
+    """Convert what a strategy returned to a list, and refuse elements that are not queries."""
     try:
         listed = list(queries)
     except TypeError:
@@ -191,7 +244,7 @@ def _listed(queries: Any, name: str) -> list[Query]:
     for query in listed:
         if not (isinstance(query, Query) and isinstance(query.row, Integral) and query.reason in get_args(Reason)):
             raise InputError(
-                f"the strategy {name!r} answered {query!r}: answer a list of Query(row, reason), where the row is an "
+                f"the strategy {name!r} returned {query!r}: return a list of Query(row, reason), where the row is an "
                 f"integer and the reason one of {', '.join(get_args(Reason))}."
             )
     return listed

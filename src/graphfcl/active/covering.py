@@ -1,7 +1,8 @@
-"""Cover what no label reaches: nodes that stand for as much of it as possible, spread (in the manner of ProbCover).
+"""The strategy ``auto``: cover the regions that contain few labels (in the manner of ProbCover).
 
-A class without a label shows as a region where few nodes are labelled compared with elsewhere. Such regions are
-weighed, and nodes are taken one by one so that together they stand for the most weight.
+A class without a label appears as a region in which few nodes are labelled compared with other regions. Nodes in such
+regions get a high weight. The strategy chooses nodes one by one, so that together they cover as much weight as
+possible.
 """
 
 from dataclasses import dataclass, replace
@@ -11,20 +12,24 @@ import numpy as np
 from graphfcl.active.clusters import BLOCK, likeliest_of, nearest_neighbours, principal_components, unit_rows
 from graphfcl.active.contract import ActiveLearningState, Query, Strategy
 
-MOST = 4_000  # candidates of the most weight, among which nodes are taken,
-AT_ONCE = 1_000  # so many at a time
-AGAIN = 32  # rows whose gain is computed again at a time
+MOST = 4_000  # candidates with the largest weight, among which nodes are chosen
+AT_ONCE = 1_000  # nodes that are chosen before these candidates are selected again
+AGAIN = 32  # rows whose gain is recomputed at a time
 
 
 @dataclass(frozen=True)
 class CoveringSettings:
-    """Values chosen on development graphs; see ``docs/active-learning.md``.
+    """Settings, chosen on development graphs; see ``docs/active-learning.md``.
 
-    components: principal components that nodes are compared by. neighbours: nearest nodes that decide how far labels
-    reach. usual: quantile over candidates of the share of labelled neighbours that is usual. reached: the part
-    of the usual share that counts as reached. doubt: how much of the weight is the model's doubt. width: of the kernel,
-    times the usual distance to the tenth neighbour. enough: labels with which a class that came late has enough; least:
-    the part of their weight that nodes keep which the model takes for a class that has enough.
+    Attributes:
+        components: Number of principal components by which nodes are compared.
+        neighbours: Number of nearest neighbours that decide whether labels reach a node.
+        usual: Quantile, over candidates, of the share of labelled neighbours that counts as the usual share.
+        reached: A candidate is fully reached if its share is at least this fraction of the usual share.
+        doubt: Influence of the model's uncertainty on the weight, from 0 to 1.
+        width: Width of the kernel, in units of the median distance to the tenth neighbour.
+        enough: Number of labels with which a late class has enough.
+        least: Smallest factor of the weight of nodes that the model assigns to a late class with enough labels.
     """
 
     components: int = 128
@@ -45,51 +50,56 @@ class Covering(Strategy):
     settings = CoveringSettings()
 
     def choose(self, state: ActiveLearningState) -> list[Query]:
-        """Greedily the candidate c with the largest Σ_v w(v) · max(0, k(v, c) − covered(v)), over candidates v.
+        """Choose greedily the candidate c with the largest Σ_v w(v) · max(0, k(v, c) − covered(v)) over candidates v.
 
-        w(v) = max(0, 1 − share(v) / (reached · usual share)) · (1 − doubt + 2 · doubt · rank(v)) · need(v): share, of
-        labelled nodes among the 15 nearest; rank, of 1 − the highest probability among the candidates, from 0 to 1;
-        need, less where the likeliest class came late and has labels enough. k: a Gaussian of the cosine distance in
-        128 principal components. covered(v): the largest k(v, ·) to a node that was taken, or that is labelled with a
-        class that came late.
+        w(v) = max(0, 1 − share(v) / (reached · usual share)) · (1 − doubt + 2 · doubt · rank(v)) · need(v), with
+
+        - share(v): share of labelled nodes among the 15 nearest;
+        - rank(v): rank of 1 − the highest probability among the candidates, from 0 to 1;
+        - need(v): smaller if the most likely class is late and has many labels;
+        - k: Gaussian kernel of the cosine distance in 128 principal components;
+        - covered(v): the largest k(v, ·) to a chosen node or to a labelled node of a late class.
+
+        A late class was learned after session 0, or has few labels if there was no session 0.
         """
         if state.wanted == 0:
             return []
         seed = int(state.random.integers(2**31))
-        state = replace(state, candidates=state.shuffled())  # of equal candidates chance takes one
-        compared = state.memory.find((self.name, seed), lambda: self._compared(state, seed))
-        values, neighbours, distances = compared
-        reach = self._unreached(state, neighbours)
-        weight = reach * self._opinion(state)
-        usual = float(np.median(distances[reach >= np.median(reach), min(9, distances.shape[1] - 1)]))
+        state = replace(state, candidates=state.shuffled())  # ties are broken at random
+        values, neighbours, distances = state.memory.find((self.name, seed), lambda: self._neighbours(state, seed))
+        unreached = self._unreached(state, neighbours)
+        weight = unreached * self._model_weight(state)
+        usual = float(np.median(distances[unreached >= np.median(unreached), min(9, distances.shape[1] - 1)]))
         width = max(1e-3, self.settings.width * usual)
         covered = self._covered(state, values, width)
-        taken = cover(values[state.candidates], weight, covered, width, state.wanted)
+        chosen = cover(values[state.candidates], weight, covered, width, state.wanted)
         any_label = state.labelled.size > 0
         return [
-            Query(int(state.candidates[place]), "uncovered" if any_label and reach[place] > 0.5 else "cluster")
-            for place in taken
+            Query(int(state.candidates[place]), "uncovered" if any_label and unreached[place] > 0.5 else "cluster")
+            for place in chosen
         ]
 
-    def _compared(self, state: ActiveLearningState, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """(n, d) what nodes are compared by, of unit length; the candidates' (c, k) nearest nodes and distances.
+    def _neighbours(self, state: ActiveLearningState, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Find the nearest nodes of the candidates. Rows without a visible node are nobody's neighbours.
 
-        A row without a visible node is a neighbour of none.
+        Returns:
+            Vectors of unit length by which nodes are compared, shape (n, d), and the nearest nodes of the candidates
+            with their distances, each of shape (c, k).
         """
         visible, vectors, candidates = state.visible, state.vectors, state.candidates
         if visible.node_count == visible.row_count:
             values = unit_rows(principal_components(vectors, self.settings.components, seed=seed))
             return values, *nearest_neighbours(values, candidates, self.settings.neighbours, seed=seed)
-        shown = np.sort(visible.rows(visible.nodes))
-        some = unit_rows(principal_components(vectors[shown], self.settings.components, seed=seed))
-        places, count = np.searchsorted(shown, candidates), self.settings.neighbours
-        neighbours, distances = nearest_neighbours(some, places, count, seed=seed)
-        values = np.zeros((len(vectors), some.shape[1]), dtype=some.dtype)
-        values[shown] = some
-        return values, shown[neighbours], distances
+        rows = np.sort(visible.rows(visible.nodes))
+        compact = unit_rows(principal_components(vectors[rows], self.settings.components, seed=seed))
+        places, count = np.searchsorted(rows, candidates), self.settings.neighbours
+        neighbours, distances = nearest_neighbours(compact, places, count, seed=seed)
+        values = np.zeros((len(vectors), compact.shape[1]), dtype=compact.dtype)
+        values[rows] = compact
+        return values, rows[neighbours], distances
 
     def _unreached(self, state: ActiveLearningState, neighbours: np.ndarray) -> np.ndarray:
-        """(c,) 0 where as many neighbours are labelled as usual, 1 where none is; 1 everywhere without labels."""
+        """From 0 (as many labelled neighbours as usual) to 1 (none), shape (c,); 1 everywhere without labels."""
         labelled = np.zeros(state.vectors.shape[0], dtype=np.float32)
         labelled[state.labelled] = 1
         share = labelled[neighbours].mean(axis=1)
@@ -98,24 +108,24 @@ class Covering(Strategy):
             usual = float(share.max())
         return np.clip(1 - share / usual, 0, 1) if usual > 0 else np.ones(share.size, dtype=np.float32)
 
-    def _opinion(self, state: ActiveLearningState) -> np.ndarray:
-        """(c,) doubt · need of each candidate; 1 without a model."""
+    def _model_weight(self, state: ActiveLearningState) -> np.ndarray:
+        """The model's factor of the weight of each candidate: uncertainty · need, shape (c,); 1 without a model."""
         if state.scores is None:
             return np.ones(state.candidates.size)
         best, highest, _ = state.likeliest(state.candidates)
         counts = np.bincount(state.columns, minlength=state.scores.shape[1])
-        # max(least, 1 − labels / enough) of a class that came late, 1 of the others.
+        # max(least, 1 − labels / enough) for late classes, 1 for the others
         need = np.maximum(self.settings.least, 1 - counts / self.settings.enough)
         need[~state.late] = 1
         if highest.size < 2:
             return need[best]
-        # 1 on average, larger where the model is less certain.
+        # The factor is 1 on average, and larger where the model is less certain.
         rank = np.empty(highest.size)
         rank[np.argsort(1 - highest, kind="stable")] = np.arange(highest.size) / (highest.size - 1)
         return (1 - self.settings.doubt + 2 * self.settings.doubt * rank) * need[best]
 
     def _covered(self, state: ActiveLearningState, values: np.ndarray, width: float) -> np.ndarray:
-        """(c,) how well labelled nodes of classes that came late stand for each candidate."""
+        """How well labelled nodes of late classes cover each candidate, shape (c,)."""
         late = state.labelled[state.late[state.columns]]
         if late.size == 0:
             return np.zeros(state.candidates.size, dtype=np.float32)
@@ -123,9 +133,9 @@ class Covering(Strategy):
 
 
 def cover(values: np.ndarray, weight: np.ndarray, covered: np.ndarray, width: float, wanted: int) -> np.ndarray:
-    """(wanted,) rows taken by :func:`greedy_cover`, at most ``AT_ONCE`` among the ``MOST`` that count most at a time.
+    """Choose rows with :func:`greedy_cover` in rounds, each among the ``MOST`` rows with the largest remaining weight.
 
-    values: (c, d) of unit length. Memory does not grow with the budget.
+    ``values`` has rows of unit length. Memory does not grow with the budget.
     """
     chosen, free = np.zeros(0, dtype=np.int64), np.ones(len(values), dtype=bool)
     while chosen.size < wanted:
@@ -140,10 +150,10 @@ def cover(values: np.ndarray, weight: np.ndarray, covered: np.ndarray, width: fl
 
 
 def greedy_cover(values: np.ndarray, weight: np.ndarray, covered: np.ndarray, width: float, wanted: int) -> np.ndarray:
-    """(wanted,) rows, each the one that adds most to Σ_v w(v) max(0, k(v, c) − covered(v)).
+    """Choose rows one by one, each with the largest gain Σ_v w(v) max(0, k(v, c) − covered(v)).
 
-    What a row adds only shrinks as others are taken, so what it added before is a bound. Only rows whose bound may be
-    the largest are computed again (Minoux 1978).
+    The gain of a row only shrinks when other rows are chosen, so its last value is an upper bound. Only rows with the
+    largest bounds are recomputed (lazy greedy, Minoux 1978).
     """
     kernel = _kernel(values @ values.T, width)
     weight, covered = weight.astype(np.float32), covered.astype(np.float32)
@@ -163,6 +173,6 @@ def greedy_cover(values: np.ndarray, weight: np.ndarray, covered: np.ndarray, wi
     return taken
 
 
-def _kernel(likeness: np.ndarray, width: float) -> np.ndarray:
-    """exp(−‖a − b‖² / 2 width²) of rows of unit length, from their cosine."""
-    return np.exp(-(2 - 2 * np.clip(likeness, -1, 1)) / (2 * width**2)).astype(np.float32)
+def _kernel(cosine: np.ndarray, width: float) -> np.ndarray:
+    """Gaussian kernel exp(−‖a − b‖² / 2 width²) of rows of unit length, from their cosine."""
+    return np.exp(-(2 - 2 * np.clip(cosine, -1, 1)) / (2 * width**2)).astype(np.float32)

@@ -1,18 +1,19 @@
-"""A few tight groups among unlabelled nodes: never a partition, of which most parts are mixed.
+"""Find a few tight groups among unlabelled nodes. This is not a partition, because most parts of one would be mixed.
 
-Every node has a *ball*: itself and the m − 1 nodes most like it. Two figures say how tight a ball B is::
+The *ball* of a node consists of the node and the m − 1 nodes most similar to it. Two values measure how tight a ball B
+is::
 
-    cohesion(B) = ‖ Σ_{v∈B} x(v) ‖ / m                  x(v): unit length; 1 if all point the same way
+    cohesion(B) = ‖ Σ_{v∈B} x(v) ‖ / m                  x(v) has unit length; 1 if all vectors are equal
     inside(B)   = links between members / links of members
 
-The tightest balls, by the sum of their ranks in both, become cores. A core grows by nodes that have half of their
-nearest inside and are as near to its mean as its own members.
+The tightest balls, by the sum of their ranks in both values, become the cores of groups. A core grows by nodes of whose
+nearest neighbours at least half are in the group and that are as similar to the core's mean as its members.
 
-What tightness is worth differs from graph to graph, so nodes of known classes teach it: their balls are made in the
-same way, and a logistic regression learns the purity of a ball (the share of its largest class) from both figures. The
-tightest balls are chosen ones and groups are larger than their cores, so groups are found among these nodes too, and
-the mean difference of their true purity from what the regression says is added. The sum is the *estimated purity*. It
-is honest if the nodes were hidden from the encoder that made the vectors.
+The meaning of tightness differs from graph to graph, so it is calibrated on nodes of known classes. A logistic
+regression predicts the purity of their balls (the share of the largest class) from both values. Groups are larger than
+their cores, and selecting the tightest balls biases the prediction. Therefore groups are also formed among the nodes of
+known classes, and the mean difference between their true and predicted purity is added. The sum is the *estimated
+purity*. It is unbiased only if these nodes were hidden from the encoder that computed the vectors.
 """
 
 from dataclasses import asdict, dataclass, replace
@@ -23,25 +24,27 @@ from scipy import sparse
 
 from graphfcl.active.clusters import nearest_rows
 
-CORES = (10, 25)  # nodes of a ball: a twentieth of all nodes, between these
-NEAREST = 10  # a node joins a group if of so many nearest
-JOINS = 0.5  # this share is in it;
-ROUNDS = 10  # a group grows so many times at most
-APART = 0.2  # a core has at most this share of its nearest in other groups
-FEWEST = 40  # labelled nodes that teach how pure tight balls are
-USUAL = (-6.0, 9.0, 2.0)  # what cohesion and links are worth where labels are too few: offset, cohesion, inside
-HIGHEST_PURITY = 0.99  # of a group: a few labelled classes cannot show more
+CORES = (10, 25)  # smallest and largest size of a ball, which is a twentieth of all nodes in between
+NEAREST = 10  # nearest neighbours that decide whether a node joins a group
+JOINS = 0.5  # share of them that must be in the group
+ROUNDS = 10  # in which a group grows, at most
+APART = 0.2  # largest share of a core's nearest neighbours in other groups
+FEWEST = 40  # labelled nodes needed to fit the regression
+USUAL = (-6.0, 9.0, 2.0)  # offset, cohesion and inside of the regression if there are fewer
+HIGHEST_PURITY = 0.99  # of an estimate, because a few labelled classes cannot prove more
 CHECKED = 10  # groups among known nodes whose true purity corrects the regression
 LOWEST_PURITY = 0.05
-OUTER = 0.005  # share of labelled balls at either end beyond which a figure counts no more
+OUTER = 0.005  # quantile of labelled balls at either end, at which tightness is clipped
 
 
 @dataclass(frozen=True, eq=False)
 class Crowd:
-    """Some nodes, as a clustering sees them.
+    """Some nodes, with the data that grouping needs.
 
-    values: (n, d) float32 of unit length. links: (n, n) CSR, the links between them. degrees: (n,) all their links,
-    those to other nodes counted too.
+    Attributes:
+        values: Vectors of unit length, float32, shape (n, d).
+        links: Links between these nodes, CSR, shape (n, n).
+        degrees: Number of links of each node, including links to nodes outside, shape (n,).
     """
 
     values: np.ndarray
@@ -49,11 +52,11 @@ class Crowd:
     degrees: np.ndarray
 
     @classmethod
-    def of(cls, values: np.ndarray, near: sparse.csr_array, rows: np.ndarray) -> "Crowd":
-        """values: (n, d) of ``rows`` alone. near: (n, N) their rows of the adjacency; a link counts as one."""
-        links = sparse.csr_array(near[:, rows])
+    def of(cls, values: np.ndarray, adjacency: sparse.csr_array, rows: np.ndarray) -> "Crowd":
+        """Collect the nodes ``rows`` from their vectors and their (n, N) rows of the adjacency. Weights are ignored."""
+        links = sparse.csr_array(adjacency[:, rows])
         plain = sparse.csr_array((np.ones(links.nnz, np.float32), links.indices, links.indptr), shape=links.shape)
-        return cls(values, plain, np.diff(near.indptr).astype(np.float64))
+        return cls(values, plain, np.diff(adjacency.indptr).astype(np.float64))
 
     def __len__(self) -> int:
         return len(self.values)
@@ -61,10 +64,12 @@ class Crowd:
 
 @dataclass(frozen=True, eq=False)
 class Balls:
-    """Each node and those most like it.
+    """The ball of each node.
 
-    members: (n, m) the node itself first. nearest: (n, k) the nodes most like each, likest first. tightness: (n, 2)
-    cohesion and inside.
+    Attributes:
+        members: Nodes of each ball, its centre first, shape (n, m).
+        nearest: Most similar other nodes of each node, most similar first, shape (n, k).
+        tightness: Cohesion and inside of each ball, shape (n, 2).
     """
 
     members: np.ndarray
@@ -79,7 +84,7 @@ class Balls:
 
 
 def _cohesion(crowd: Crowd, members: np.ndarray) -> np.ndarray:
-    """(n,) the length of the mean vector of each ball; members are added up one place after the other."""
+    """Length of the mean vector of each ball, shape (n,). Summing position by position saves memory."""
     total = np.zeros_like(crowd.values)
     for place in range(members.shape[1]):
         total += crowd.values[members[:, place]]
@@ -87,7 +92,7 @@ def _cohesion(crowd: Crowd, members: np.ndarray) -> np.ndarray:
 
 
 def _inside(crowd: Crowd, members: np.ndarray) -> np.ndarray:
-    """(n,) the share of the members' links that stay in the ball."""
+    """Share of the members' links that stay in the ball, shape (n,)."""
     count, size = members.shape
     ends = np.arange(count + 1) * size
     balls = sparse.csr_array((np.ones(members.size, np.float32), members.ravel(), ends), shape=(count, count))
@@ -97,9 +102,14 @@ def _inside(crowd: Crowd, members: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class PurityModel:
-    """How pure a ball of this tightness is: 1 / (1 + exp(−(offset + weights · tightness))) + shift, within bounds.
+    """Predicts the purity of a ball: 1 / (1 + exp(−(offset + weights · tightness))) + shift, within bounds.
 
-    low, high: what was seen; a figure beyond counts as the last one that was. shift: what groups differ by from balls.
+    Attributes:
+        offset: Intercept of the regression.
+        weights: Weights of cohesion and inside.
+        low: Smallest tightness that was seen. Smaller values are clipped.
+        high: Largest tightness that was seen. Larger values are clipped.
+        shift: Mean difference between the true purity of groups and the prediction.
     """
 
     offset: float
@@ -110,11 +120,12 @@ class PurityModel:
 
     @classmethod
     def usual(cls) -> "PurityModel":
+        """The default model, for graphs with too few labels."""
         return cls(USUAL[0], USUAL[1:])
 
     @classmethod
     def learned(cls, balls: Balls, columns: np.ndarray) -> "PurityModel":
-        """From labelled nodes. columns: (n,) their classes. A weight is never below 0: tighter is never less pure."""
+        """Fit the regression on labelled nodes with the classes ``columns``. Weights are not negative."""
         from sklearn.linear_model import LogisticRegression
 
         pure = purity(columns[balls.members])
@@ -124,13 +135,13 @@ class PurityModel:
         seen = np.clip(balls.tightness, low, high)
         scale = seen.std(axis=0)
         used = scale > 1e-6
-        # Each ball counts twice: as pure with its purity, as mixed with the rest.
-        answers, shares = np.repeat([1, 0], len(pure)), np.concatenate([pure, 1 - pure]) + 1e-6
+        # Each ball is used twice: as pure with weight p, and as mixed with weight 1 − p.
+        targets, shares = np.repeat([1, 0], len(pure)), np.concatenate([pure, 1 - pure]) + 1e-6
         weights = np.zeros(2)
         while used.any():
             scaled = seen[:, used] / scale[used]
             model = LogisticRegression(C=100.0, max_iter=1000)
-            model.fit(np.concatenate([scaled, scaled]), answers, sample_weight=shares)
+            model.fit(np.concatenate([scaled, scaled]), targets, sample_weight=shares)
             weights[:] = 0
             weights[used] = model.coef_[0] / scale[used]
             if (weights >= 0).all():
@@ -140,31 +151,36 @@ class PurityModel:
         return cls(float(np.log(middle / (1 - middle))), (0.0, 0.0))
 
     def of(self, tightness: np.ndarray) -> np.ndarray:
-        """(n,) in (0, 1), from (n, 2)."""
+        """Predict purity from tightness of shape (n, 2); the result has shape (n,)."""
         seen = np.clip(tightness, self.low, self.high)
         share = 1 / (1 + np.exp(-(self.offset + seen @ np.array(self.weights))))
         return np.clip(share + self.shift, LOWEST_PURITY, HIGHEST_PURITY)
 
     @classmethod
     def of_hidden(cls, crowd: Crowd, columns: np.ndarray) -> "PurityModel | None":
-        """From nodes that were hidden from the encoder, corrected by groups found among them; None if they are few.
+        """Fit on nodes that were hidden from the encoder, and correct by groups among them; None if they are too few.
 
-        columns: (n,) their classes.
+        ``columns`` holds their classes, shape (n,).
         """
         if len(crowd) < FEWEST:
             return None
         model = cls.learned(Balls.of(crowd, core_size(len(crowd))), columns)
         groups = tight_groups(crowd, model, CHECKED)
-        stated = [group.estimated_purity for group in groups]
+        predicted = [group.estimated_purity for group in groups]
         true = [purity(columns[None, group.rows])[0] for group in groups]
-        return replace(model, shift=float(np.mean(true) - np.mean(stated)))
+        return replace(model, shift=float(np.mean(true) - np.mean(predicted)))
 
     def as_json(self) -> dict[str, Any]:
         return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> "PurityModel":
-        """The reverse; TypeError or ValueError if it is something else."""
+        """Read the values of :meth:`as_json`.
+
+        Raises:
+            TypeError: If a value has the wrong type.
+            ValueError: If a value has the wrong shape.
+        """
         pairs = {name: _pair(np.array(values[name], dtype=np.float64)) for name in ("weights", "low", "high")}
         return cls(offset=float(values["offset"]), shift=float(values["shift"]), **pairs)
 
@@ -174,7 +190,7 @@ def _pair(values: np.ndarray) -> tuple[float, float]:
 
 
 def purity(columns: np.ndarray) -> np.ndarray:
-    """(n,) the share of the largest class in each row of classes."""
+    """Share of the largest class in each row of classes, shape (n,)."""
     ordered = np.sort(columns, axis=1)
     largest = np.ones(len(ordered), dtype=np.int64)
     run = np.ones(len(ordered), dtype=np.int64)
@@ -186,22 +202,26 @@ def purity(columns: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class TightGroup:
-    """rows: (m,) positions in the crowd, the most typical first (those most like the group's mean).
-    estimated_purity: in (0, 1)."""
+    """A group of similar nodes.
+
+    Attributes:
+        rows: Positions in the crowd, those most similar to the group's mean first, shape (m,).
+        estimated_purity: Estimated share of the largest class, in (0, 1).
+    """
 
     rows: np.ndarray
     estimated_purity: float
 
 
 def core_size(count: int) -> int:
-    """How many nodes a ball has among so many nodes. Larger ones are less pure, and teach a class better."""
+    """Size of a ball among ``count`` nodes. Larger balls are less pure, but give a class more labels."""
     return min(max(count // 20, CORES[0]), CORES[1])
 
 
 def tight_groups(crowd: Crowd, model: PurityModel, count: int) -> list[TightGroup]:
-    """At most ``count`` groups that share no node, the tightest first; none if there are fewer nodes than a ball has.
+    """Find at most ``count`` disjoint groups, the tightest first; none if there are too few nodes for a ball.
 
-    Fewer groups are the first of more.
+    A smaller ``count`` returns the first of the same groups.
     """
     from scipy.stats import rankdata  # slow to import
 
@@ -217,8 +237,8 @@ def tight_groups(crowd: Crowd, model: PurityModel, count: int) -> list[TightGrou
         core = balls.members[centre]
         if taken[core].any() or taken[balls.nearest[core]].mean() > APART:
             continue
-        likeness = crowd.values @ crowd.values[core].mean(axis=0)
-        rows = _grown(core, balls.nearest, ~taken & (likeness >= likeness[core].min()))
+        similarity = crowd.values @ crowd.values[core].mean(axis=0)
+        rows = _grown(core, balls.nearest, ~taken & (similarity >= similarity[core].min()))
         taken[rows] = True
         groups.append(TightGroup(_most_typical_first(crowd.values, rows), float(purity[centre])))
         if len(groups) == count:
@@ -227,7 +247,7 @@ def tight_groups(crowd: Crowd, model: PurityModel, count: int) -> list[TightGrou
 
 
 def _grown(core: np.ndarray, nearest: np.ndarray, free: np.ndarray) -> np.ndarray:
-    """(m,) the core, and those that have half of their nearest inside, again and again. free: (n,) who may join."""
+    """Grow a core by nodes with half of their nearest neighbours inside. ``free`` is a mask of nodes that may join."""
     inside = np.zeros(len(nearest), dtype=bool)
     inside[core] = True
     for _ in range(ROUNDS):
@@ -239,5 +259,6 @@ def _grown(core: np.ndarray, nearest: np.ndarray, free: np.ndarray) -> np.ndarra
 
 
 def _most_typical_first(values: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    likeness = values[rows] @ values[rows].mean(axis=0)
-    return rows[np.argsort(-likeness, kind="stable")]
+    """Sort rows by their similarity to the mean, most similar first."""
+    similarity = values[rows] @ values[rows].mean(axis=0)
+    return rows[np.argsort(-similarity, kind="stable")]

@@ -1,4 +1,4 @@
-"""The strategies that need no more than a few lines; ``auto`` has a file of its own (``covering.py``)."""
+"""The simple strategies; ``auto`` is in ``covering.py``."""
 
 import numpy as np
 
@@ -6,8 +6,8 @@ from graphfcl.active.clusters import clusters, principal_components, typicality
 from graphfcl.active.contract import ActiveLearningState, Query, Reason, Strategy
 from graphfcl.errors import InputError
 
-NEEDS_A_MODEL = "the strategy {!r} needs a model, and there is none: take 'auto' or 'typical'."
-MOST_CLUSTERS = 500  # of TypiClust, as in the paper
+NEEDS_A_MODEL = "the strategy {!r} needs a model, and there is none: use 'auto' or 'typical'."
+MOST_CLUSTERS = 500  # as in the paper of TypiClust
 
 
 class Random(Strategy):
@@ -26,9 +26,9 @@ class Uncertain(Strategy):
     reference = "Scheffer et al., IDA 2001"
 
     def choose(self, state: ActiveLearningState) -> list[Query]:
-        """Candidates by p_1 − p_2, the probabilities of the two likeliest classes, smallest first.
+        """Sort candidates by p_1 − p_2, the probabilities of the two most likely classes, smallest first.
 
-        With a single class known, by its probability. Ties are broken by chance.
+        If only one class is known, its probability is used. Ties are broken at random.
         """
         if state.scores is None:
             raise InputError(NEEDS_A_MODEL.format(self.name))
@@ -43,7 +43,7 @@ class Unknown(Strategy):
     name = "unknown"
 
     def choose(self, state: ActiveLearningState) -> list[Query]:
-        """Candidates by unknown_score, highest first. Ties are broken by chance."""
+        """Sort candidates by unknown_score, highest first. Ties are broken at random."""
         if state.unknown_score is None:
             raise InputError(NEEDS_A_MODEL.format(self.name))
         rows = state.shuffled()
@@ -57,11 +57,12 @@ class Typical(Strategy):
     reference = "Hacohen et al., ICML 2022 (TypiClust)"
 
     def choose(self, state: ActiveLearningState) -> list[Query]:
-        """One node of each cluster without a label, largest cluster first.
+        """Choose one node of each cluster without a label, largest clusters first.
 
         Candidates and labelled nodes are clustered together by k-means on 64 principal components, with K = labelled
-        nodes + budget, at most 500. In each cluster without a label the candidate that is most like its 20 nearest is
-        named. If labels cover so much that clusters run out, those with the fewest labels follow.
+        nodes + budget, at most 500. The most typical candidate of each cluster is chosen: the one with the smallest
+        mean distance to its 20 nearest neighbours. When no cluster without a label is left, clusters with the fewest
+        labels follow.
         """
         wanted = state.wanted
         if wanted == 0:
@@ -82,20 +83,25 @@ def _queries(rows: np.ndarray, reason: Reason) -> list[Query]:
 
 
 def cluster_count(state: ActiveLearningState) -> int:
-    """K: so many clusters that ``budget`` of them remain when every labelled node covers one."""
+    """K, so large that ``budget`` clusters remain if every labelled node covers one."""
     return min(state.labelled.size + state.wanted, max(MOST_CLUSTERS, state.wanted))
 
 
 def one_of_each(cluster: np.ndarray, score: np.ndarray, labels: np.ndarray, wanted: int) -> np.ndarray:
-    """(wanted,) positions: of each cluster its best, clusters with fewest labels first, larger ones before smaller.
+    """Choose the best candidate of each cluster, then the second of each, and so on; return positions, shape (wanted,).
 
-    cluster, score: (c,) of the candidates. labels: (k,) labelled nodes of each cluster. When every cluster has given
-    its best, each gives its second, and so on.
+    Clusters with the fewest labels come first, and of these the largest.
+
+    Args:
+        cluster: Cluster of each candidate, shape (c,).
+        score: Score of each candidate, shape (c,).
+        labels: Number of labelled nodes in each cluster, shape (k,).
+        wanted: Number of candidates to choose.
     """
     sizes = np.bincount(cluster, minlength=labels.size)
     best_first = np.lexsort((-score, cluster))
     starts = np.cumsum(sizes) - sizes
-    turn = np.empty(cluster.size, dtype=np.int64)  # how many of its cluster stand before a candidate
+    turn = np.empty(cluster.size, dtype=np.int64)  # rank of a candidate in its cluster
     turn[best_first] = np.arange(cluster.size) - np.repeat(starts, sizes)
     order = np.lexsort((-sizes[cluster], labels[cluster] + turn))
     return order[:wanted]

@@ -1,6 +1,6 @@
-"""Vectors of nodes that need no learner: their features and those around them.
+"""Vectors of nodes that need no trained model, from their features and those of their neighbourhood.
 
-Where features are few or missing, nodes are also compared by whom they link to.
+If a graph has few or no features, the vectors also describe the links of nodes.
 """
 
 import numpy as np
@@ -12,17 +12,17 @@ from graphfcl.graph.interfaces import VisibleNodes
 
 WIDTH = 128  # principal directions of the features
 HOPS = 2
-FEW = 16  # feature columns below which links are compared too
-STRUCTURE = 64  # columns of the random projection of links, of which there are two blocks
+FEW = 16  # with fewer feature columns, links are used too
+STRUCTURE = 64  # columns in each of the two blocks that describe links
 
 
 def untrained_vectors(visible: VisibleNodes, *, seed: int = 0, width: int = WIDTH) -> np.ndarray:
-    """(n, at most 2 · width + 2 · ``STRUCTURE``) float32: Z and Â²Z side by side, each with rows of unit length.
+    """Concatenate Z and Â²Z, each with rows of unit length, float32, shape (n, at most 2 · width + 2 · ``STRUCTURE``).
 
-    Z: the features in their ``width`` leading directions (randomised truncated SVD), rows of unit length first; of
-    ``SAMPLED`` nodes or more the directions are those of a sample. Â: the normalised adjacency. Of d < ``FEW`` features
-    Z has one column more, √d before the rows get unit length, so that (1) and (2) differ; :func:`structure_vectors`
-    stand beside it.
+    Â is the normalised adjacency. Z holds the first ``width`` directions of the features (randomised truncated SVD),
+    whose rows are scaled to unit length before. With ``SAMPLED`` nodes or more, the directions are computed from a
+    sample. With d < ``FEW`` features, a column √d is added before scaling, so that the single features 1 and 2 still
+    differ, and :func:`structure_vectors` are appended.
     """
     few = visible.feature_count < FEW
     blocks = [] if visible.feature_count == 0 else _around(visible, _projected(visible, width, seed), HOPS)
@@ -30,10 +30,10 @@ def untrained_vectors(visible: VisibleNodes, *, seed: int = 0, width: int = WIDT
 
 
 def structure_vectors(visible: VisibleNodes, *, seed: int = 0) -> np.ndarray:
-    """(n, 2 · ``STRUCTURE``) float32: Â²R and Â⁴R side by side, each with rows of unit length.
+    """Concatenate Â²R and Â⁴R, each with rows of unit length, float32, shape (n, 2 · ``STRUCTURE``).
 
-    R: a random projection of the (n, n) identity, so that nodes are alike if walks of two and four steps from them end
-    at the same nodes (Chen et al., CIKM 2019, FastRP). A node without links is like no other.
+    R is a random projection of the (n, n) identity. Nodes are therefore similar if walks of two and four steps from
+    them end at the same nodes (FastRP, Chen et al., CIKM 2019). A node without links is similar to no other.
     """
     random = np.random.default_rng([seed, 4])
     return np.concatenate(
@@ -43,7 +43,7 @@ def structure_vectors(visible: VisibleNodes, *, seed: int = 0) -> np.ndarray:
 
 
 def _around(visible: VisibleNodes, own: np.ndarray, *hops: int) -> list[np.ndarray]:
-    """The values themselves and after so many steps of Â, ascending, each with rows of unit length."""
+    """The values, and the values after some numbers of steps of Â in ascending order, with rows of unit length."""
     scale = 1 / np.sqrt(visible.degrees + 1)[:, None]
     blocks, around = [unit_rows(own)], own
     for step in range(1, max(hops) + 1):
@@ -55,7 +55,7 @@ def _around(visible: VisibleNodes, own: np.ndarray, *hops: int) -> list[np.ndarr
 
 
 def _projected(visible: VisibleNodes, width: int, seed: int) -> np.ndarray:
-    """(n, at most width, or one more of few features) Z, read in blocks."""
+    """Compute Z, shape (n, at most width + 1), reading features in blocks."""
     count = visible.row_count
     blocks = [np.arange(start, stop) for start, stop in visible.row_blocks()]
     if visible.feature_count <= width:
@@ -72,7 +72,7 @@ def _projected(visible: VisibleNodes, width: int, seed: int) -> np.ndarray:
 
 
 def _unit_features(visible: VisibleNodes, rows: np.ndarray) -> Features:
-    """(r, d) the features of some rows, each of unit length; of d < ``FEW`` dense ones with √d as one column more."""
+    """Features of some rows, scaled to unit length; d < ``FEW`` dense features get the further column √d."""
     features, count = visible.features_at(rows), visible.feature_count
     if isinstance(features, np.ndarray):
         more = [np.full(len(features), count**0.5, dtype=np.float32)] if count < FEW else []

@@ -1,4 +1,4 @@
-"""The command line: verbs that parse, call and print. Heavy imports are inside the verbs."""
+"""The command line. Each verb parses its options, calls the library and prints; heavy imports are inside the verbs."""
 
 import re
 import shlex
@@ -15,7 +15,7 @@ import typer
 from graphfcl.cli.bench import bench, write_report
 from graphfcl.cli.changes import grow, learn, merge, rename, retire, shrink, unlearn
 from graphfcl.cli.data import data
-from graphfcl.cli.help import Interrupted, Terminated, Verbs, epilog
+from graphfcl.cli.help import Interrupted, Terminated, Verb, Verbs, epilog
 from graphfcl.cli.methods import check, list_methods
 from graphfcl.cli.model import explain, fit, labels, predict, serve
 from graphfcl.cli.run import SWITCHES, run_method
@@ -25,7 +25,7 @@ from graphfcl.cli.versions import erase, history, info, prune, refit, rollback
 from graphfcl.errors import GraphfclError, GraphfclWarning, GraphNote, printable, without_secrets
 from graphfcl.version import __version__
 
-WITH_RESUME = ("run", "fit")
+RESUMABLE = ("run", "fit")
 CHANGES = ("learn", "grow", "shrink", "unlearn", "rename", "merge", "retire", "rollback", "prune", "groups", "refit")
 
 app = typer.Typer(
@@ -33,7 +33,7 @@ app = typer.Typer(
     help="Graph few-shot class-incremental learning.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    rich_markup_mode=None,  # plain pages, in which nothing is cut off
+    rich_markup_mode=None,  # plain text: rich would truncate long lines
     cls=Verbs,
 )
 EXPERIMENTS, PRODUCTION = "Graphs and experiments", "A model in production"
@@ -47,13 +47,13 @@ for name, verb in {
     "report": write_report,
 }.items():
     more = {"context_settings": SWITCHES} if name == "run" else {}
-    app.command(name=name, epilog=epilog(name), rich_help_panel=EXPERIMENTS, **more)(verb)  # type: ignore[arg-type]
+    app.command(name=name, epilog=epilog(name), cls=Verb, rich_help_panel=EXPERIMENTS, **more)(verb)  # type: ignore[arg-type]
 for verb in (
     fit, learn, labels, grow, predict, explain, history, rollback, prune, erase, unlearn, rename, merge, retire, shrink,
     suggest, groups, label_issues, info, refit, serve,
 ):  # fmt: skip
     name = verb.__name__.replace("_", "-")
-    app.command(name=name, epilog=epilog(name), rich_help_panel=PRODUCTION)(verb)
+    app.command(name=name, epilog=epilog(name), cls=Verb, rich_help_panel=PRODUCTION)(verb)
 
 
 @app.callback(invoke_without_command=True)
@@ -67,7 +67,7 @@ def _root(
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run a command; bad input ends in one sentence and exit code 2, Ctrl-C in 130, SIGTERM in 143."""
+    """Run a command. Exit codes: 2 after bad input, which prints one sentence; 130 after Ctrl-C; 143 after SIGTERM."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in words
     warnings.showwarning = _show_warning  # type: ignore[assignment]
@@ -85,13 +85,13 @@ def main(arguments: list[str] | None = None) -> None:
         print(f"error: {printable(without_secrets(str(error)))}", file=sys.stderr)
         sys.exit(error.exit_code)
     except BrokenPipeError:
-        sys.stderr.close()  # the reader of our output has closed it
+        sys.stderr.close()  # the program that reads our output has ended
         sys.exit(0)
 
 
 @contextmanager
 def _sigterm_interrupts() -> Iterator[None]:
-    """Meanwhile SIGTERM, which schedulers and containers send, ends the command as Ctrl-C does."""
+    """Let SIGTERM, which schedulers and containers send, end the command in the way of Ctrl-C."""
     if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGTERM) != signal.SIG_DFL:
         yield
         return
@@ -107,25 +107,26 @@ def _sigterm_interrupts() -> Iterator[None]:
 
 
 def _show_warning(message: Warning | str, category: type[Warning], *_: object) -> None:
+    """Print a warning in one line."""
     kind = "note" if issubclass(category, GraphfclWarning) else "warning"
     print(f"{kind}: {printable(str(message))}", file=sys.stderr)
 
 
 def _without_database(before: str, word: str) -> str:
-    """A word of a command, without the query or the connection string in it. before: the word before it."""
+    """Replace the query or connection string in a word of a command with ``…``. ``before`` is the preceding word."""
     if before == "--database":
         return "…"
     return without_secrets(re.sub(r"^(--database=).*", r"\1…", word, flags=re.DOTALL))
 
 
 def how_to_go_on(words: Sequence[str]) -> str:
-    """How to continue after Ctrl-C, with the exact command. words: those of the interrupted command."""
+    """Tell the user how to continue after Ctrl-C, with the exact command. ``words`` is the interrupted command."""
     verb = next((word for word in words if not word.startswith("-")), "")
-    if verb in WITH_RESUME and "--resume" not in words:
+    if verb in RESUMABLE and "--resume" not in words:
         words = [*words, "--resume"]
     command = shlex.join(["graphfcl", *map(_without_database, ["", *words], words)])
-    if verb in (*WITH_RESUME, "bench"):
-        return f"stopped: go on where it was with `{command}`."
+    if verb in (*RESUMABLE, "bench"):
+        return f"stopped: continue with `{command}`."
     if verb in CHANGES:
-        return f"stopped: the change is whole or not made, as `graphfcl history` says; to make it: `{command}`."
-    return f"stopped: to start again: `{command}`."
+        return f"stopped: `graphfcl history` shows whether the change was made; if not, make it with `{command}`."
+    return f"stopped: start again with `{command}`."

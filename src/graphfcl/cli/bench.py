@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import graphfcl.cli.options as opts
 import graphfcl.datasets as datasets
@@ -16,7 +16,7 @@ import graphfcl.methods as methods
 import graphfcl.report as report
 from graphfcl.cli.completion import choices, graph_names, listed, method_names
 from graphfcl.cli.options import argument, option
-from graphfcl.cli.output import Answer, answers, print_table, say
+from graphfcl.cli.output import Output, print_line, print_table, with_json
 from graphfcl.defaults import ACTIVE_METHODS
 from graphfcl.errors import InputError, did_you_mean
 from graphfcl.runtime.cores import usable_cores
@@ -24,7 +24,7 @@ from graphfcl.runtime.cores import usable_cores
 KINDS = choices("table1", "table2", "table3", "sweep", "shots", "embed", "active")
 UNUSED = {"table3": ("--methods", "--method"), "embed": ("--seeds",), "active": ("--protocol", "--track")}
 FAILURES_SHOWN = 3
-EVERY = 30.0  # seconds between two lines of progress without a terminal
+SECONDS_BETWEEN_LINES = 30.0  # of progress without a terminal, at most
 
 
 def names(text: str, complete: Callable[[str], list[str]]) -> Any:
@@ -34,37 +34,46 @@ def names(text: str, complete: Callable[[str], list[str]]) -> Any:
 
 @dataclass(frozen=True)
 class GridOptions(opts.OptionGroup):
-    """Which cells to run; None where an option was left out."""
+    """Which cells to run; None for an option that was left out."""
 
+    panel: ClassVar[str] = "Grid"
     graph: Annotated[
         list[str] | None,
-        names("Graphs, separated by commas; repeatable (default: debian; shots, active: five).", graph_names),
+        names(
+            "Graphs, separated by commas; repeatable (default: debian; for shots and active, the benchmark's five).",
+            graph_names,
+        ),
     ] = None
     methods: Annotated[str | None, names("Methods, separated by commas (default: all).", method_names)] = None
     method: Annotated[
-        list[str] | None, option("Add your own method; a TOML file may then use its name.", metavar="MODULE:CLASS")
+        list[str] | None, option("Add a method of your own; a TOML file can then use its name.", metavar="MODULE:CLASS")
     ] = None
     strategies: Annotated[str | None, option("For active: strategies, separated by commas (default: all).")] = None
-    seeds: Annotated[int | None, option("Number of seeds, counted from 0 (default: 10; shots, active: 5).", min=1)] = (
-        None
-    )
+    seeds: Annotated[
+        int | None, option("Number of seeds, counted from 0 (default: 10; for shots and active, 5).", min=1)
+    ] = None
     protocol: Annotated[
         str | None, option("Evaluation protocol: strict or paper (default: strict; for table2, both).", opts.PROTOCOLS)
     ] = None
     track: opts.TrackOption = None
-    way: Annotated[str | None, option("New classes per session (N); for sweep: 1,2,3 (default: by graph).")] = None
+    way: Annotated[
+        str | None, option("New classes per session (N); for sweep a list such as 1,2,3 (default: set by the graph).")
+    ] = None
     shot: Annotated[
-        str | None, option("Labels per new class (K); sweep: 1,3,5; shots: 1,5,all (default: by graph).")
+        str | None,
+        option(
+            "Labels per new class (K); for sweep and shots a list such as 1,5 or 1,5,all (default: set by the graph)."
+        ),
     ] = None
     sessions: Annotated[int | None, option("Number of sessions (T); for embed, the one to plot (default: all).")] = None
     standardise: opts.StandardiseOption = None
 
     def graphs(self) -> list[str]:
-        """The graphs that were named."""
+        """The graphs that the user named."""
         return [name for text in self.graph or () for name in _listed(text)]
 
     def rules(self, *, with_protocol: bool = False) -> dict[str, Any]:
-        """Rules that are the same for all cells."""
+        """The rules that all cells share."""
         named = {"track": self.track, "sessions": self.sessions, "standardise": self.standardise}
         named["name"] = self.protocol if with_protocol else None
         return {name: value for name, value in named.items() if value is not None}
@@ -72,20 +81,23 @@ class GridOptions(opts.OptionGroup):
 
 @dataclass(frozen=True)
 class WorkOptions:
-    """Where and with how many processes cells run."""
+    """Where cells run, with how many processes, and where results are written."""
 
+    panel: ClassVar[str] = "Resources"
     device: opts.Device = "auto"
     jobs: Annotated[int | None, option("Number of cells to run at once (default: 1; 8 on a GPU).", min=1)] = None
     threads: Annotated[int | None, option("Threads per process (default: usable cores divided by --jobs).", min=1)] = (
         None
     )
-    gpus_per_job: Annotated[float, option("GPUs per job with --backend ray; at 0.25 four share one.", min=0.0)] = 1.0
-    out: Annotated[Path, option("Folder for results; it may hold several grids.")] = Path("runs/bench")
+    gpus_per_job: Annotated[
+        float, option("With --backend ray: GPUs per job; with 0.25, four jobs share one.", min=0.0)
+    ] = 1.0
+    out: Annotated[Path, option("Folder for results; it can hold several grids.")] = Path("runs/bench")
     retry_failed: Annotated[bool, option("Run failed cells again.", flag="--retry-failed")] = False
     data_dir: opts.DataDir = None
 
 
-@answers
+@with_json
 def bench(
     what: Annotated[
         str, argument("What to run: table1, table2, table3, sweep, shots, embed, active, or a TOML file.", KINDS)
@@ -93,8 +105,11 @@ def bench(
     options: GridOptions,
     work: WorkOptions,
     engine: opts.BackendOptions,
-) -> Answer:
-    """Run the paper's evaluation or your own grid; an interrupted run continues where it stopped."""
+) -> Output:
+    """Run the paper's evaluation or a grid of your own.
+
+    The same command continues an interrupted grid.
+    """
     _refuse_unused(what, options.used_flags())
     opts.refuse_file(work.out, "--out")
     if what == "table1":
@@ -122,7 +137,7 @@ def bench(
             threads=work.threads,
             tasks=replace(tasks, gpus=work.gpus_per_job if on.startswith("cuda") else 0),
         )
-    say(f"{status.done} cells done, {status.failed} failed.")
+    print_line(f"{status.done} cells done, {status.failed} failed.")
     failures = _failures(grid, work.out) if status.failed else []
     counts = {"grid": grid.name, "cells": len(grid.cells), "done": status.done, "failed": status.failed}
     written = _report(work.out)
@@ -131,14 +146,14 @@ def bench(
 
 
 def _failures(grid: "experiments.Grid", out: Path) -> list[dict[str, str]]:
-    """The cells that failed and why; the first of them are printed."""
+    """Collect the cells that failed and their errors, and print the first of them."""
     store = experiments.CellStore(out)
     errors = ((cell, store.error(cell)) for cell in grid.cells)
     failures = [{"cell": _title(cell), "error": error} for cell, error in errors if error is not None]
     for failure in failures[:FAILURES_SHOWN]:
-        say(f"failed: {failure['cell']}: {failure['error']}")
+        print_line(f"failed: {failure['cell']}: {failure['error']}")
     further = f"All {len(failures)} are in the report. " if len(failures) > FAILURES_SHOWN else ""
-    say(f"{further}Fix the cause, then run failed cells again with --retry-failed.")
+    print_line(f"{further}Fix the cause, then run failed cells again with --retry-failed.")
     return failures
 
 
@@ -146,44 +161,47 @@ def _title(cell: Any) -> str:
     return f"{cell.dataset} {cell.row} seed {cell.seed}"
 
 
-@answers
+@with_json
 def write_report(
-    folder: Annotated[Path, argument("A folder written by `bench --out`.")],
+    folder: Annotated[Path, argument("Folder written by `bench --out`.")],
     out: Annotated[Path | None, option("Folder for the report (default: the folder of the results).")] = None,
     against: Annotated[
-        Path | None, option("Another folder of results: show what differs from it, instead of a report.")
+        Path | None, option("Other folder of results: compare with it instead of writing a report.")
     ] = None,
-) -> Answer:
-    """Write report.html (one self-contained page), tables.md and tables.tex, or compare two folders of results."""
+) -> Output:
+    """Write a report of results, or compare two folders of results.
+
+    The report is report.html (one self-contained page), tables.md and tables.tex.
+    """
     if against is None:
         return _report(folder, out)
     if out is not None:
-        raise InputError("--against prints a comparison and writes no file: omit --out.")
+        raise InputError("--against prints a comparison and writes no file: leave --out out.")
     differences = report.folder_differences(against, folder)
     table = differences.table()
 
     def show() -> None:
-        say(table.title)
+        print_line(table.title)
         if table.rows:
             print_table(table.columns, table.rows, numbers=table.columns[3:8])
         else:
-            say("No row differs.")
+            print_line("No row differs.")
         for note in table.notes:
-            say(note)
+            print_line(note)
 
     rows = [row.values() for row in differences.rows]
-    return Answer({"code": differences.code, "machine": differences.machine, "rows": rows}, show)
+    return Output({"code": differences.code, "machine": differences.machine, "rows": rows}, show)
 
 
-def _report(folder: Path, out: Path | None = None) -> Answer:
+def _report(folder: Path, out: Path | None = None) -> Output:
     opts.refuse_file(out, "--out")
     files = [str(path) for path in report.write_page(folder, out)]
 
     def show() -> None:
         for path in files:
-            say(f"wrote {path}")
+            print_line(f"Wrote {path}.")
 
-    return Answer({"files": files}, show)
+    return Output({"files": files}, show)
 
 
 def _refuse_unused(what: str, flags: list[str]) -> None:
@@ -194,11 +212,11 @@ def _refuse_unused(what: str, flags: list[str]) -> None:
     unused = [flag for flag in flags if flag in UNUSED.get(what, ()) or (what == "table1" and flag != "--graph")]
     unused += ["--strategies"] if "--strategies" in flags and what != "active" else []
     if unused:
-        raise InputError(f"{what} has no use for {unused[0]}: leave it out.")
+        raise InputError(f"{what} does not use {unused[0]}: leave it out.")
 
 
 def _listed(text: str | None) -> list[str]:
-    """Names separated by commas; a comma inside a dataset's options (name:a=1,b=2) separates nothing."""
+    """Split names at commas, except at those inside the options of a dataset (name:a=1,b=2)."""
     names: list[str] = []
     for part in (text or "").split(","):
         if names and ":" in names[-1] and "=" in part and ":" not in part:
@@ -213,12 +231,12 @@ def _numbers(text: str | None, option: str) -> list[int]:
         return [int(part) for part in (text or "").split(",") if part.strip()]
     except ValueError as error:
         raise InputError(
-            f"{option} is {text!r}; it must be a number, or for sweep and shots numbers: 1,2,5."
+            f"{option} is {text!r}: give a number, or for sweep and shots several, such as 1,2,5."
         ) from error
 
 
 def _grid(what: str, options: GridOptions) -> "experiments.Grid":
-    """The cells of a benchmark under the options."""
+    """Build the grid of a benchmark from the options."""
     from graphfcl.experiments import grid_file, paper_grids
 
     own = [methods.method_from(name).name for name in options.method or []]
@@ -243,7 +261,7 @@ def _grid(what: str, options: GridOptions) -> "experiments.Grid":
         named = _joined(named or (paper_grids.SHOTS_METHODS if own else ()), own)
         return paper_grids.shots(options.graphs(), named, options.seeds, rules, [*shots, *every])
     if len(ways) > 1 or len(shots) > 1:
-        raise InputError("several values of --way or --shot are for sweep: give one, or run `graphfcl bench sweep`.")
+        raise InputError("only sweep takes several values of --way or --shot: give one, or run `graphfcl bench sweep`.")
     counts = {name: values[0] for name, values in (("way", ways), ("shot", shots)) if values}
     rules = {**options.rules(with_protocol=what == "embed"), **counts}
     if what == "table2":
@@ -260,17 +278,17 @@ def _grid(what: str, options: GridOptions) -> "experiments.Grid":
         named = _joined(named or (ACTIVE_METHODS if own else ()), own)
         return paper_grids.active(options.graphs(), named, strategies, options.seeds, rules)
     kinds = paper_grids.KINDS
-    hint = did_you_mean(what, kinds, f"there are {', '.join(kinds)}, or a file that ends in .toml.")
+    hint = did_you_mean(what, kinds, f"there are {', '.join(kinds)}; the name of a grid file ends in .toml.")
     raise InputError(f"there is no benchmark {what!r}: {hint}")
 
 
 def _joined(first: Iterable[str], second: Iterable[str]) -> list[str]:
-    """All names, each once."""
+    """Concatenate names without repetitions."""
     return list(dict.fromkeys([*first, *second]))
 
 
 def _check(grid: "experiments.Grid", data_dir: Path | None) -> dict[str, str]:
-    """Draw a stream of every dataset and rules before anything runs; the SHA-256 of each dataset's graph."""
+    """Draw a stream for every dataset and rules before anything runs; return the SHA-256 of each dataset's graph."""
     from graphfcl.experiments.cells import cell_stream
 
     different: dict[tuple[str, str], Any] = {}
@@ -279,13 +297,13 @@ def _check(grid: "experiments.Grid", data_dir: Path | None) -> dict[str, str]:
             different.setdefault((cell.dataset, str(sorted(cell.rules.items()))), cell)
     with warnings.catch_warnings(record=True) as caught:
         graphs = {cell.dataset: cell_stream(cell, data_dir).graph.sha256 for cell in different.values()}
-    for note in {str(each.message): each.message for each in caught}.values():  # rules may have the same in common
+    for note in {str(each.message): each.message for each in caught}.values():  # several rules may give the same note
         warnings.warn(note, stacklevel=2)
     return graphs
 
 
-def _table1(names: list[str], data_dir: Path | None, out: Path) -> Answer:
-    """The available datasets with their counts and splits."""
+def _table1(names: list[str], data_dir: Path | None, out: Path) -> Output:
+    """List the available datasets with their counts and splits, and write the table."""
     from graphfcl.report.table1 import DATASET_COLUMNS, dataset_rows, write_dataset_table
 
     rows = dataset_rows(names, data_dir)
@@ -293,19 +311,19 @@ def _table1(names: list[str], data_dir: Path | None, out: Path) -> Answer:
 
     def show() -> None:
         print_table(DATASET_COLUMNS, rows, numbers=DATASET_COLUMNS[1:])
-        say(f"wrote {path}")
+        print_line(f"Wrote {path}.")
 
     listed = [dict(zip(DATASET_COLUMNS, row, strict=True)) for row in rows]
-    return Answer({"graphs": listed, "files": [str(path)]}, show)
+    return Output({"graphs": listed, "files": [str(path)]}, show)
 
 
 class GridDisplay:
-    """One live line: done, running, failed, time left.
+    """A live line with the numbers of finished, running and failed cells and the remaining time.
 
-    Without a terminal, a line for every tenth of the grid, and at least one every ``every`` seconds.
+    Without a terminal, it prints a line for every tenth of the grid, and at least one every ``every`` seconds.
     """
 
-    def __init__(self, total: int, every: float = EVERY) -> None:
+    def __init__(self, total: int, every: float = SECONDS_BETWEEN_LINES) -> None:
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
         from rich.progress import Progress as Bars

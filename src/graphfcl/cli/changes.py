@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import graphfcl.methods as methods
 import graphfcl.production as production
@@ -20,19 +20,20 @@ from graphfcl.cli.options import (
     requested_device,
     tables_of,
 )
-from graphfcl.cli.output import Answer, answers, print_table, say, tell
+from graphfcl.cli.output import Output, print_line, print_message, print_table, with_json
 from graphfcl.errors import InputError, counted
 from graphfcl.production.labels.class_curves import labels_text
 from graphfcl.production.labels.history import change_notes, change_text, percent, short_time
 
-MOVES = 5  # kinds of nodes that change class, which are printed
+MOVES_SHOWN = 5  # pairs of classes between which nodes move, in a dry run
 NodeTable = Annotated[str, argument("Table with the column node, a file or 'sql:SELECT ...'.")]
 
 
 @dataclass(frozen=True)
 class ChangeOptions(ComputeOptions):
-    """A model folder that is to be changed."""
+    """A model folder to change."""
 
+    panel: ClassVar[str] = "Change"
     device: Device = "auto"
     wait: Wait = 60.0
     max_loss: Annotated[
@@ -45,8 +46,8 @@ class ChangeOptions(ComputeOptions):
     ] = None
     dry_run: DryRun = False
 
-    def change(self, apply: Callable[["production.GraphClassifier"], object]) -> Answer:
-        """Change the newest version into the next one, which is durable before the answer is printed."""
+    def change(self, apply: Callable[["production.GraphClassifier"], object]) -> Output:
+        """Apply a change to the newest version. The new version is written durably before anything is printed."""
 
         def guarded(classifier: "production.GraphClassifier") -> None:
             if self.max_loss is None:
@@ -60,18 +61,19 @@ class ChangeOptions(ComputeOptions):
 
 @dataclass(frozen=True)
 class NewClassOptions(OptionGroup):
-    """Which classes a table of labels may start."""
+    """Which new classes a table of labels may contain."""
 
+    panel: ClassVar[str] = "Change"
     new_class: Annotated[
         list[str] | None,
-        option("Allow only this class to be new, also if its name looks like a known one; repeatable."),
+        option("Allow only this new class, even if its name resembles that of a known class; repeatable."),
     ] = None
     no_new_classes: Annotated[bool, option("Refuse labels of new classes.", flag="--no-new-classes")] = False
 
     def allowed(self) -> "bool | list[str]":
-        """As :meth:`GraphClassifier.learn` takes it."""
+        """The value of ``new_classes`` of :meth:`GraphClassifier.learn`."""
         if self.new_class and self.no_new_classes:
-            raise InputError("--no-new-classes and --new-class contradict each other: keep one of them.")
+            raise InputError("--no-new-classes and --new-class exclude each other: keep one of them.")
         return self.new_class or not self.no_new_classes
 
 
@@ -82,8 +84,8 @@ def make_change(
     wait: float,
     dry_run: bool,
     device: str = "cpu",
-) -> Answer:
-    """Change a model, or say what the change would do."""
+) -> Output:
+    """Apply a change to a model, or with ``dry_run`` only show its effect."""
     folder = options.folder()
     if dry_run:
         return would_change(folder.dry_run(apply, device=device), options.model)
@@ -93,31 +95,36 @@ def make_change(
 
 
 def listed_ids(table: Any, classifier: "production.GraphClassifier") -> Any:
-    """The ids in a user's table; None without a table."""
+    """Read the ids in a user's table; None without a table."""
     return None if table is None else production.read_ids(table, classifier.configuration.columns)
 
 
 def _note(text: str) -> None:
-    tell(f"note: {text}")
+    print_message(f"note: {text}")
 
 
-@answers
+@with_json
 def learn(
     supports: Annotated[
         str,
         argument(
-            "Table with the columns node and class, a file or 'sql:SELECT ...'; by, when and others are stored too."
+            "Table with the columns node and class, a file or 'sql:SELECT ...'; further columns, such as by and when, "
+            "are stored with the labels."
         ),
     ],
     options: ChangeOptions,
     database: Database = None,
     on_conflict: Annotated[
-        str, option("If a node has another label: refuse, keep or replace it.", choices("refuse", "keep", "replace"))
+        str,
+        option(
+            "If a node already has another label: refuse the table, keep or replace the label.",
+            choices("refuse", "keep", "replace"),
+        ),
     ] = "refuse",
     *,
     new: NewClassOptions,
-) -> Answer:
-    """Learn new classes, or more labelled nodes of known classes."""
+) -> Output:
+    """Learn labelled nodes of new or known classes."""
     allowed = new.allowed()
     (table,) = tables_of(supports, database=database)
 
@@ -129,7 +136,7 @@ def learn(
     return options.change(apply)
 
 
-@answers
+@with_json
 def grow(
     options: ChangeOptions,
     nodes: Annotated[str | None, option("Table of new nodes: the column node, and text or feature columns.")] = None,
@@ -138,16 +145,18 @@ def grow(
     on_existing: Annotated[
         str,
         option(
-            "If a node or edge is there with other features or weight: refuse, skip or update it.",
+            "If a node or edge exists with other features or another weight: refuse, skip or update it.",
             choices("refuse", "skip", "update"),
         ),
     ] = "refuse",
     unknown_ends: Annotated[
         str | None,
-        option("If an edge leads to no node: refuse or skip it (default: as at the fit).", choices("refuse", "skip")),
+        option(
+            "If an edge ends at an unknown node: refuse or skip it (default: as in fit).", choices("refuse", "skip")
+        ),
     ] = None,
-) -> Answer:
-    """Add nodes and edges to the model's graph, or update them."""
+) -> Output:
+    """Add or update nodes and edges of the model's graph."""
     if nodes is None and edges is None:
         raise InputError("there is nothing to add: give --nodes, --edges or both.")
     node_table, edge_table = tables_of(nodes, edges, database=database)
@@ -161,14 +170,17 @@ def grow(
     return options.change(apply)
 
 
-@answers
+@with_json
 def shrink(
     options: ChangeOptions,
     nodes: Annotated[str | None, option("Table of nodes to remove, with the column node.")] = None,
     edges: Annotated[str | None, option("Table of edges to remove, with the columns source and target.")] = None,
     database: Database = None,
-) -> Answer:
-    """Remove nodes and edges, and what was learned from them as far as the method allows."""
+) -> Output:
+    """Remove nodes and edges from the model's graph.
+
+    What was learned from them is removed as far as the method allows.
+    """
     if nodes is None and edges is None:
         raise InputError("there is nothing to remove: give --nodes, --edges or both.")
     node_table, edge_table = tables_of(nodes, edges, database=database)
@@ -180,87 +192,87 @@ def shrink(
     return options.change(apply)
 
 
-@answers
-def unlearn(nodes: NodeTable, options: ChangeOptions, database: Database = None) -> Answer:
+@with_json
+def unlearn(nodes: NodeTable, options: ChangeOptions, database: Database = None) -> Output:
     """Remove the labels of some nodes."""
     (table,) = tables_of(nodes, database=database)
     return options.change(lambda classifier: classifier.unlearn(listed_ids(table, classifier)))
 
 
-@answers
+@with_json
 def rename(
     old: Annotated[str, argument("Class to rename.")],
-    new: Annotated[str, argument("Its new name.")],
+    new: Annotated[str, argument("New name of the class.")],
     options: ModelOptions,
     wait: Wait = 60.0,
     dry_run: DryRun = False,
-) -> Answer:
+) -> Output:
     """Rename a class."""
     return make_change(options, lambda classifier: classifier.rename(old, new), wait=wait, dry_run=dry_run)
 
 
-@answers
+@with_json
 def merge(
-    source: Annotated[str, argument("Class that disappears.")],
-    into: Annotated[str, argument("Class that gets its nodes.")],
+    source: Annotated[str, argument("Class to merge; it disappears.")],
+    into: Annotated[str, argument("Class that receives its nodes.")],
     options: ChangeOptions,
-) -> Answer:
+) -> Output:
     """Merge one class into another."""
     return options.change(lambda classifier: classifier.merge(source, into))
 
 
-@answers
+@with_json
 def retire(
     name: Annotated[str, argument("Class to retire; its nodes lose their label.")], options: ChangeOptions
-) -> Answer:
+) -> Output:
     """Stop predicting a class."""
     return options.change(lambda classifier: classifier.retire(name))
 
 
-def changed(classifier: "production.GraphClassifier", model: Path) -> Answer:
-    """The new version of a model and its changes."""
+def changed(classifier: "production.GraphClassifier", model: Path) -> Output:
+    """The output after a change: the new version of a model and its changes."""
     entries = entries_of(classifier.history, classifier.version)
 
     def show() -> None:
-        say(f"{classifier!r} is version {classifier.version} of {model}.")
+        print_line(f"{classifier!r} is version {classifier.version} of {model}.")
         print_entries(entries)
 
     version, classes = classifier.version, list(classifier.classes_)
-    return Answer({"model": str(model), "version": version, "classes": classes, "changes": entries}, show)
+    return Output({"model": str(model), "version": version, "classes": classes, "changes": entries}, show)
 
 
-def would_change(effect: "production.Effect", model: Path) -> Answer:
-    """What a change would do."""
+def would_change(effect: "production.Effect", model: Path) -> Output:
+    """The output of a dry run."""
     plain = {"version": effect.version, "classes": list(effect.classes), "changes": list(effect.changes)}
-    return Answer({"model": str(model), **plain, **effect_json(effect)}, lambda: print_effect(effect, model))
+    return Output({"model": str(model), **plain, **effect_json(effect)}, lambda: print_effect(effect, model))
 
 
 def effect_json(effect: "production.Effect") -> dict[str, Any]:
-    """What ``--json`` says of a dry run besides what it says of the change itself."""
+    """The keys that ``--json`` adds in a dry run."""
     values = {key: value for key, value in asdict(effect).items() if key not in ("version", "classes", "changes")}
     return {"dry_run": True, "effect": {**values, "nodes_changed": effect.nodes_changed}}
 
 
 def print_effect(effect: "production.Effect", model: Path) -> None:
-    """Print changes that were not made, and what they would do."""
-    say(f"Dry run: {model} stays at version {effect.version}.")
+    """Print changes that were not made, and their effect."""
+    print_line(f"Dry run: {model} stays at version {effect.version}.")
     print_entries(effect.changes)
     for kind, names in (("New", effect.new_classes), ("Gone", effect.gone_classes)):
         if names:
-            say(f"{kind} {'class' if len(names) == 1 else 'classes'}: {', '.join(map(str, names))}.")
+            print_line(f"{kind} {'class' if len(names) == 1 else 'classes'}: {', '.join(map(str, names))}.")
     accuracies = effect.accuracy_before, effect.accuracy_after
     for what, where in (("validation", "validation nodes"), ("leave_one_out", "supports of learned classes")):
         before, after = (each.get(what) for each in accuracies)
         if before is not None or after is not None:
-            say(f"Balanced accuracy on {where}, %: {percent(before)} before, {percent(after)} after.")
-    moves = [f"{each.before} → {each.after} {each.nodes:,}" for each in effect.moves[:MOVES]]
-    more = [f"and {len(effect.moves) - MOVES} more"] if len(effect.moves) > MOVES else []
+            print_line(f"Balanced accuracy on {where}, %: {percent(before)} before, {percent(after)} after.")
+    moves = [f"{each.before} → {each.after} {each.nodes:,}" for each in effect.moves[:MOVES_SHOWN]]
+    more = [f"and {len(effect.moves) - MOVES_SHOWN} more"] if len(effect.moves) > MOVES_SHOWN else []
     listed = f": {', '.join([*moves, *more])}" if moves else ""
-    say(f"{effect.nodes_changed:,} of {counted(effect.nodes, 'node')} change class{listed}.")
+    print_line(f"{effect.nodes_changed:,} of {counted(effect.nodes, 'node')} change class{listed}.")
 
 
 def entries_of(history: Sequence[dict[str, Any]], version: int | None) -> list[dict[str, Any]]:
-    """The entries of one version."""
+    """The entries of one version in a history."""
     return [entry for entry in history if entry["version"] == version]
 
 
@@ -280,6 +292,6 @@ def print_entries(entries: Sequence[dict[str, Any]]) -> None:
     for entry in entries:
         of_version = f", version {entry['version']}" if entry["version"] else ""
         for note in change_notes(entry):
-            say(f"note{of_version}: {note}")
+            print_line(f"note{of_version}: {note}")
         if "warning" in entry:
-            say(f"warning{of_version}: {entry['warning']}.")
+            print_line(f"warning{of_version}: {entry['warning']}.")

@@ -1,18 +1,18 @@
-"""What a shell offers when a user presses Tab. None of it waits for torch: it must answer at once.
+"""Shell completion. It must be fast, so nothing here imports torch.
 
-Where nothing is offered, the shell offers files.
+Where a completion is empty, the shell offers files.
 """
 
 from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
 
-LOOKED_AT = 500  # folders at most
-DEPTH = 3  # of folders below the one that was written
+MOST_FOLDERS = 500  # to look at
+DEPTH = 3  # levels of folders below the one that the user typed
 
 
 def choices(*words: str) -> Callable[[str], list[str]]:
-    """Completion of an option that takes one of a few words."""
+    """Make the completion of an option that takes one of a few words."""
 
     def complete(incomplete: str) -> list[str]:
         return [word for word in words if word.startswith(incomplete)]
@@ -21,21 +21,21 @@ def choices(*words: str) -> Callable[[str], list[str]]:
 
 
 def method_names(incomplete: str) -> list[str]:
-    """Names of methods, installed plug-ins included, which are not imported."""
+    """Names of methods, including installed plug-ins, which are not imported."""
     from graphfcl.methods.registry import REGISTRY
 
     return [name for name in REGISTRY.names() if name.startswith(incomplete)]
 
 
 def graph_names(incomplete: str) -> list[str]:
-    """Names of graphs, installed plug-ins included; a path is left to the shell."""
+    """Names of graphs, including installed plug-ins. The shell completes paths."""
     from graphfcl.datasets.registry import REGISTRY
 
     return [name for name in REGISTRY.names() if name.startswith(incomplete)]
 
 
 def listed(complete: Callable[[str], list[str]]) -> Callable[[str], list[str]]:
-    """Completion of the last of several names with commas between them."""
+    """Make a completion of the last name in a list separated by commas."""
 
     def complete_last(incomplete: str) -> list[str]:
         before, comma, last = incomplete.rpartition(",")
@@ -45,12 +45,12 @@ def listed(complete: Callable[[str], list[str]]) -> Callable[[str], list[str]]:
 
 
 def model_folders(incomplete: str) -> list[str]:
-    """Model folders, at most a few levels below what was written."""
-    written = Path(incomplete)
-    folder = written if incomplete.endswith("/") else written.parent
-    names = sorted(str(path) for path in islice(_folders(folder, DEPTH), LOOKED_AT) if _is_model(path))
-    before = "./" if incomplete.startswith("./") else ""  # which a path does not keep
-    return [f"{before}{name}" for name in names if f"{before}{name}".startswith(incomplete)]
+    """Model folders, at most a few levels below the typed path."""
+    typed = Path(incomplete)
+    folder = typed if incomplete.endswith("/") else typed.parent
+    names = sorted(str(path) for path in islice(_folders(folder, DEPTH), MOST_FOLDERS) if _is_model(path))
+    prefix = "./" if incomplete.startswith("./") else ""  # Path drops it
+    return [f"{prefix}{name}" for name in names if f"{prefix}{name}".startswith(incomplete)]
 
 
 def _is_model(path: Path) -> bool:
@@ -58,7 +58,7 @@ def _is_model(path: Path) -> bool:
 
 
 def _folders(folder: Path, depth: int) -> Iterator[Path]:
-    """Those below a folder, the nearest first as far as one level goes."""
+    """Yield the folders below a folder: first its direct subfolders, then those inside each of them."""
     try:
         inside = sorted(path for path in folder.iterdir() if path.is_dir() and not path.name.startswith("."))
     except OSError:
@@ -66,5 +66,5 @@ def _folders(folder: Path, depth: int) -> Iterator[Path]:
     yield from inside
     if depth > 1:
         for path in inside:
-            if not _is_model(path):  # there is no model in a model
+            if not _is_model(path):  # a model folder contains no other models
                 yield from _folders(path, depth - 1)

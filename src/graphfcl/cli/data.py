@@ -10,18 +10,18 @@ import graphfcl.graph as graphs
 import graphfcl.graph.folder as graph_folders
 import graphfcl.production as production
 import graphfcl.stream as streams
-from graphfcl.cli.help import Verbs, epilog
+from graphfcl.cli.help import Verb, Verbs, epilog
 from graphfcl.cli.options import DataDir, GraphOptions, Seed, option
-from graphfcl.cli.output import Answer, answers, print_table, say
+from graphfcl.cli.output import Output, print_line, print_table, with_json
 from graphfcl.errors import counted
 from graphfcl.runtime.memory import format_bytes
 
 data = typer.Typer(help="List, show, check and import graphs.", no_args_is_help=True, cls=Verbs, rich_markup_mode=None)
 
 
-@data.command("list", epilog=epilog("data list"))
-@answers
-def list_datasets(data_dir: DataDir = None) -> Answer:
+@data.command("list", epilog=epilog("data list"), cls=Verb)
+@with_json
+def list_datasets(data_dir: DataDir = None) -> Output:
     """List all known graphs, and whether their files are present."""
     folder = datasets.data_folder(data_dir)
 
@@ -34,38 +34,38 @@ def list_datasets(data_dir: DataDir = None) -> Answer:
 
     def show() -> None:
         print_table(("name", "files", "default stream", "what"), rows)
-        say(f"Data folder: {folder or f'none (--data-dir or ${datasets.DATA_VARIABLE})'}.")
-        say("Any path to an .npz graph, to a folder with nodes and edges tables or to a graph folder is a name too.")
+        print_line(f"Data folder: {folder or f'none (--data-dir or ${datasets.DATA_VARIABLE})'}.")
+        print_line("--graph also takes the path of an .npz file, of a folder with two tables, or of a graph folder.")
 
     keys = ("name", "files", "default_stream", "title")
     listed = [dict(zip(keys, row, strict=True)) for row in rows]
-    return Answer({"data_folder": None if folder is None else str(folder), "graphs": listed}, show)
+    return Output({"data_folder": None if folder is None else str(folder), "graphs": listed}, show)
 
 
-@data.command("show", epilog=epilog("data show"))
-@answers
-def show_dataset(source: GraphOptions, as_json: bool = False) -> Answer:
+@data.command("show", epilog=epilog("data show"), cls=Verb)
+@with_json
+def show_dataset(source: GraphOptions, as_json: bool = False) -> Output:
     """Show the counts, class sizes and origin of a graph."""
     dataset, options = source.dataset()
     if source.graph is not None and graph_folders.is_graph_folder(source.graph):
         stored = graph_folders.GraphFolder.open(source.graph)
         facts = describe(dataset, stored, name=stored.name, source=stored.source, digest=stored.sha256)
-        return Answer(facts, lambda: _print_facts(facts))
+        return Output(facts, lambda: _print_facts(facts))
     folder = datasets.data_folder(source.data_dir) if dataset.files else None
     if dataset.missing_files(folder) and not as_json:
-        say(f"{dataset.name}: {dataset.title}")
-        say()
+        print_line(f"{dataset.name}: {dataset.title}")
+        print_line()
     loaded = dataset.read(source.data_dir, options)
     facts = describe(dataset, loaded, sha256=loaded.sha256)
-    return Answer(facts, lambda: _print_facts(facts))
+    return Output(facts, lambda: _print_facts(facts))
 
 
-@data.command("check", epilog=epilog("data check"))
-@answers
-def check_dataset(source: GraphOptions, seed: Seed = 0) -> Answer:
-    """Read a graph and say what looks wrong with it; nothing is trained or written.
+@data.command("check", epilog=epilog("data check"), cls=Verb)
+@with_json
+def check_dataset(source: GraphOptions, seed: Seed = 0) -> Output:
+    """Check a graph for problems; nothing is trained or written.
 
-    Exit code 0 if nothing serious was found, 1 if something was, 2 if the graph cannot be read.
+    The exit code is 0 if nothing serious was found, 1 if something was, and 2 if the graph cannot be read.
     """
     loaded, _ = source.load()
     findings = production.check_graph(loaded, seed=seed)
@@ -73,12 +73,12 @@ def check_dataset(source: GraphOptions, seed: Seed = 0) -> Answer:
 
     def show() -> None:
         sizes = counted(loaded.node_count, "node"), counted(loaded.edge_count, "edge"), len(loaded.class_names)
-        say(f"{loaded.name}: {sizes[0]}, {sizes[1]}, {counted(sizes[2], 'class')}")
+        print_line(f"{loaded.name}: {sizes[0]}, {sizes[1]}, {counted(sizes[2], 'class')}")
         for note in (note for note in loaded.notes if not any(note == finding.text for finding in findings)):
-            say(f"note: {note}")
+            print_line(f"note: {note}")
         for finding in findings:
-            say(f"{'serious' if finding.serious else 'look at'}: {finding.text.removeprefix('Warning: ')}")
-        say(f"{counted(len(findings), 'finding')}, {serious} serious." if findings else "Nothing looks wrong.")
+            print_line(f"{'serious' if finding.serious else 'look at'}: {finding.text.removeprefix('Warning: ')}")
+        print_line(f"{counted(len(findings), 'finding')}, {serious} serious." if findings else "Nothing looks wrong.")
 
     values = {
         "name": loaded.name,
@@ -88,31 +88,31 @@ def check_dataset(source: GraphOptions, seed: Seed = 0) -> Answer:
         "notes": list(loaded.notes),
         "findings": [finding.as_json() for finding in findings],
     }
-    return Answer(values, show, code=1 if serious else 0)
+    return Output(values, show, code=1 if serious else 0)
 
 
-@data.command("import", epilog=epilog("data import"))
-@answers
+@data.command("import", epilog=epilog("data import"), cls=Verb)
+@with_json
 def import_dataset(
     source: GraphOptions,
     *,
     out: Annotated[Path, option("Graph folder to create.")],
     memory: Annotated[str, option("Memory that the import may use, such as 800MB or 4GB.")] = "2GB",
-) -> Answer:
-    """Create a graph folder: a graph stored on disk, for graphs that do not fit into memory.
+) -> Output:
+    """Create a graph folder, for graphs that do not fit into memory.
 
-    The folder is complete or absent: an import that was killed starts over. --graph may also name a raw OGB dataset.
+    An interrupted import leaves no folder and starts over. --graph may also name a raw OGB dataset.
     """
     from graphfcl.datasets.importing import import_graph
 
     with source.source() as graph:
-        folder = import_graph(graph, out, memory=memory, name=source.name, data_dir=source.data_dir, tell=say)
+        folder = import_graph(graph, out, memory=memory, name=source.name, data_dir=source.data_dir, tell=print_line)
 
     def show() -> None:
-        say(f"{folder.edge_count:,} edges are written.")
+        print_line(f"{folder.edge_count:,} edges are written.")
         for note in folder.manifest.notes:
-            say(f"note: {note}")
-        say(f"{out} holds {folder.name}: {format_bytes(folder.byte_count)}, digest {folder.sha256}.")
+            print_line(f"note: {note}")
+        print_line(f"{out} holds {folder.name}: {format_bytes(folder.byte_count)}, digest {folder.sha256}.")
 
     values = {
         "folder": str(out),
@@ -124,11 +124,11 @@ def import_dataset(
         "digest": folder.sha256,
         "notes": list(folder.manifest.notes),
     }
-    return Answer(values, show)
+    return Output(values, show)
 
 
 def describe(dataset: "datasets.Dataset", graph: "graphs.AnyGraph", **more: Any) -> dict[str, Any]:
-    """What `data show` prints, as plain values. more: values to add or replace."""
+    """The facts that `data show` prints, as plain values. ``more`` adds or replaces values."""
     import numpy as np
 
     order = np.argsort(-graph.class_sizes, kind="stable")
@@ -170,25 +170,25 @@ def _print_facts(facts: dict[str, Any]) -> None:
             words = f"{facts['features'] - numbers:,} word counts and {counted(numbers, 'number')}"
         kind = f"{words}, {facts['feature_nonzeros']:,} not zero; TF-IDF is fitted on the nodes of session 0"
     default = facts["default_stream"]
-    say(f"{facts['name']}: {facts['title']}")
-    say()
-    say(f"nodes            {facts['nodes']:,} ({facts['unlabelled_nodes']:,} without a label)")
-    say(f"edges            {facts['edges']:,}{' weighted' if facts['weighted'] else ''}")
-    say(f"same-class edges {'unknown' if share is None else f'{share:.1%}'}")
+    print_line(f"{facts['name']}: {facts['title']}")
+    print_line()
+    print_line(f"nodes            {facts['nodes']:,} ({facts['unlabelled_nodes']:,} without a label)")
+    print_line(f"edges            {facts['edges']:,}{' weighted' if facts['weighted'] else ''}")
+    print_line(f"same-class edges {'unknown' if share is None else f'{share:.1%}'}")
     components = "not counted" if facts["components"] is None else f"{facts['components']:,}"
-    say(f"components       {components} ({facts['isolated_nodes']:,} isolated nodes)")
-    say(f"features         {facts['features']:,} ({kind})")
-    say(f"classes          {facts['classes']}")
+    print_line(f"components       {components} ({facts['isolated_nodes']:,} isolated nodes)")
+    print_line(f"features         {facts['features']:,} ({kind})")
+    print_line(f"classes          {facts['classes']}")
     rules = _defaults(streams.Protocol.from_json(default)) if default else "suggested from the classes"
-    say(f"default stream   {rules}")
-    say(f"source           {facts['source']}")
+    print_line(f"default stream   {rules}")
+    print_line(f"source           {facts['source']}")
     if "sha256" in facts:
-        say(f"SHA-256          {facts['sha256']}")
+        print_line(f"SHA-256          {facts['sha256']}")
     else:
-        say(f"bytes            {facts['bytes']:,} on the disk")
-        say(f"digest           {facts['digest']}")
+        print_line(f"bytes            {facts['bytes']:,} on the disk")
+        print_line(f"digest           {facts['digest']}")
     for note in filter(None, [facts["note"], *facts["notes"]]):
-        say(f"note             {note}")
+        print_line(f"note             {note}")
     sizes = [(name, f"{size:,}") for name, size in facts["class_sizes"].items()]
     print_table(("class", "nodes"), sizes, numbers=("nodes",))
 

@@ -1,15 +1,15 @@
-"""Help pages: plain text, which no terminal cuts off, with examples and the ``--json`` keys of each verb."""
+"""Help pages: plain text with options by purpose, examples, and the ``--json`` keys of each verb."""
 
 import signal
 from collections.abc import Mapping
 from typing import Any
 
 from typer import BadParameter
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from graphfcl.errors import GraphfclError, without_secrets
 
-USAGE_ERROR: Any = BadParameter.__bases__[0]  # of click, which typer may have inside
+USAGE_ERROR: Any = BadParameter.__bases__[0]  # click's class; some versions of typer contain their own copy of click
 CHANGED = "model, version, classes, and changes (the entries of `history --json` for the new version)."
 EFFECT = (
     " With --dry-run also dry_run and effect (new_classes, gone_classes, accuracy_before, accuracy_after, nodes, "
@@ -137,6 +137,24 @@ class Interrupted(GraphfclError):
         self.exit_code = 128 + (signal.SIGTERM if isinstance(stop, Terminated) else signal.SIGINT)
 
 
+class Verb(TyperCommand):
+    """A command whose help lists arguments, its own options, and then each group of shared options."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        sections: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": []}
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            if record is None:
+                continue
+            is_argument = parameter.param_type_name == "argument"
+            title = "Arguments" if is_argument else getattr(parameter, "rich_help_panel", None) or "Options"
+            sections.setdefault(title, []).append(record)
+        for title, records in sections.items():
+            if records:
+                with formatter.section(title):
+                    formatter.write_dl(records)
+
+
 class Verbs(TyperGroup):
     """All commands, by panels. Ctrl-C reaches the caller, which prints how to continue."""
 
@@ -157,23 +175,23 @@ class Verbs(TyperGroup):
             return super().invoke(ctx)
         except KeyboardInterrupt as error:
             raise Interrupted(error) from error
-        except USAGE_ERROR as error:  # it repeats words of the command
+        except USAGE_ERROR as error:  # its message repeats words of the command, which may be secret
             error.message = without_secrets(error.message)
             raise
 
 
 def _summary(command: Any) -> str:
-    """The first paragraph of a page."""
+    """The first paragraph of a command's help."""
     return " ".join((command.help or "").split("\n\n")[0].split())
 
 
 def epilog(verb: str) -> str:
-    """The end of a page: what --json prints, and examples. verb: ``data list``, ``fit``, …"""
+    """The end of a help page: the keys of --json, and examples. ``verb`` is ``fit``, ``data list`` and so on."""
     parts = [f"With --json: {JSON_KEYS[verb]}"] if verb in JSON_KEYS else []
     lines = [f"  graphfcl {line}" for line in examples(verb)]
     return "\n\n".join([*parts, "\n".join(["\b", "Examples:", *lines])])
 
 
 def examples(verb: str) -> list[str]:
-    """The examples of a verb, without the word ``graphfcl``."""
+    """The examples of a verb, without the leading ``graphfcl``."""
     return [line for line in EXAMPLES if f"{line} ".startswith(f"{verb} ")]

@@ -5,14 +5,17 @@ from typing import Annotated
 import graphfcl.methods as methods
 from graphfcl.cli.completion import method_names
 from graphfcl.cli.options import Settings, argument, settings_from_options
-from graphfcl.cli.output import Answer, answers, print_table, say
+from graphfcl.cli.output import Output, print_line, print_table, with_json
 
 
-@answers
+@with_json
 def list_methods(
     name: Annotated[str | None, argument("Show the settings of this method.", method_names)] = None,
-) -> Answer:
-    """List all methods, including plug-ins, or the settings of one method with their defaults."""
+) -> Output:
+    """List all methods, or the settings of one method.
+
+    Methods of installed plug-ins are included. Settings are listed with their defaults.
+    """
     if name is None:
         return _all_methods()
     method = methods.method_from(name, name)
@@ -20,15 +23,16 @@ def list_methods(
 
     def show() -> None:
         if settings:
-            print_table(("setting (--set key=value)", "default", "kind", "what it is"), settings)
+            print_table(("setting (--set key=value)", "default", "type", "meaning"), settings)
         else:
-            say(f"{method.name} has no settings.")
+            print_line(f"{method.name} has no settings.")
 
     listed = [row._asdict() for row in settings]
-    return Answer({"method": method.name, "settings": listed}, show)
+    return Output({"method": method.name, "settings": listed}, show)
 
 
-def _all_methods() -> Answer:
+def _all_methods() -> Output:
+    """List the methods by group; plug-ins come last."""
     keys, tables = ("name", "title", "reference"), {}
     for group, names in methods.GROUPS.items():
         tables[group] = [tuple(getattr(methods.find_method(name), key) for key in keys) for name in names]
@@ -37,20 +41,20 @@ def _all_methods() -> Answer:
     def show() -> None:
         for group, rows in tables.items():
             if rows:
-                say()
-                say(f"{group}:")
-                print_table(("method", "what", "reference"), rows)
+                print_line()
+                print_line(f"{group}:")
+                print_table(("method", "description", "reference"), rows)
 
     listed = [{"group": group, **dict(zip(keys, row, strict=True))} for group, rows in tables.items() for row in rows]
-    return Answer({"methods": listed}, show)
+    return Output({"methods": listed}, show)
 
 
-@answers
+@with_json
 def check(
     learner: Annotated[str, argument("Learner: module:Class, or a name from `graphfcl methods`.", method_names)],
     settings: Settings = None,
-) -> Answer:
-    """Check that a learner satisfies the Learner contract; prints one line per rule."""
+) -> Output:
+    """Check that a learner satisfies the Learner contract; print one line per rule."""
     from graphfcl.methods.testing import RULES, broken_rules, says
 
     method = methods.method_from(learner, learner)
@@ -65,4 +69,4 @@ def check(
     broken = sum(each["broken"] is not None for each in rules)
     verdict = f"breaks {broken} of {len(RULES)} rules" if broken else f"keeps all {len(RULES)} rules"
     values = {"learner": method.name, "rules": rules, "keeps_all": not broken}
-    return Answer(values, lambda: print(f"{method.name} {verdict}."), code=1 if broken else 0)
+    return Output(values, lambda: print(f"{method.name} {verdict}."), code=1 if broken else 0)

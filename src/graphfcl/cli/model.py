@@ -1,4 +1,4 @@
-"""Verbs that create a model or read it: fit, labels, predict, explain, serve."""
+"""Verbs that create or read a model: fit, labels, predict, explain, serve."""
 
 import sys
 from collections.abc import Iterator, Mapping
@@ -6,7 +6,7 @@ from contextlib import ExitStack, nullcontext, redirect_stdout
 from dataclasses import asdict, dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import graphfcl.cli.options as opts
 import graphfcl.graph.folder as graph_folders
@@ -16,15 +16,15 @@ from graphfcl.cli.changes import changed, listed_ids
 from graphfcl.cli.completion import method_names
 from graphfcl.cli.on_disk import ComputeOptions, FolderOptions, ModelOptions, compute_scores
 from graphfcl.cli.options import argument, option
-from graphfcl.cli.output import Answer, Rows, answers, print_table, say, say_notes, tell
+from graphfcl.cli.output import Output, Rows, print_line, print_message, print_notes, print_table, with_json
 from graphfcl.defaults import MODEL_METHOD
 from graphfcl.errors import InputError, counted
 
-HERE = Path("-")  # standard output
-IN_MEMORY = ""  # in place of the work folder of a fit
-Out = Annotated[Path | None, option("Output file, .parquet or .csv; - writes CSV to standard output.", allow_dash=True)]
+STDOUT = Path("-")
+IN_MEMORY = ""  # stands for the work folder of a fit in memory
+Out = Annotated[Path | None, option("Output file, .parquet or .csv; - prints CSV.", allow_dash=True)]
 OnlyNodes = Annotated[
-    str | None, option("Table with the column node, a file or 'sql:SELECT ...': only these nodes (default: all).")
+    str | None, option("Table with the column node, a file or 'sql:SELECT ...', to select nodes (default: all).")
 ]
 Version = Annotated[int | None, option("Version to read (default: the newest).")]
 
@@ -33,17 +33,22 @@ Version = Annotated[int | None, option("Version to read (default: the newest).")
 class FitOptions:
     """Parameters of a model besides its method."""
 
-    way: Annotated[int, option("New classes to expect at a time; training simulates such sessions.", min=1)] = 2
-    shot: Annotated[int, option("Labels to expect per new class; training simulates such sessions.", min=1)] = 5
+    panel: ClassVar[str] = "Training"
+    way: Annotated[
+        int, option("Expected number of new classes at a time; training simulates such sessions.", min=1)
+    ] = 2
+    shot: Annotated[
+        int, option("Expected number of labels per new class; training simulates such sessions.", min=1)
+    ] = 5
     seed: opts.Seed = 0
     max_loss: Annotated[
         float,
-        option("Warn if a change costs older classes more balanced accuracy, as a share: 0.05 allows 5 points."),
+        option("Warn if a change lowers the balanced accuracy of older classes by more than this share."),
     ] = 0.05
     standardise: Annotated[bool, option("Scale dense features to mean 0 and standard deviation 1.")] = True
 
 
-@answers
+@with_json
 def fit(
     source: opts.GraphOptions,
     *,
@@ -56,9 +61,9 @@ def fit(
     resume: Annotated[bool, option("Continue a fit that was interrupted.", flag="--resume")] = False,
     options: FitOptions,
     device: opts.Device = "auto",
-    wait: Annotated[float, option("Seconds to wait while another process creates a model there.", min=0)] = 0.0,
+    wait: Annotated[float, option("Seconds to wait while another process creates the model.", min=0)] = 0.0,
     large: FolderOptions,
-) -> Answer:
+) -> Output:
     """Train a model on all labelled nodes of a graph and save it as a model folder."""
     source.check()
     name = methods.method_from(method).name
@@ -66,7 +71,7 @@ def fit(
     folder = production.ModelFolder(model)
     if resume and folder.was_just_fitted():
         folder.fit_checkpoints(resume=True).clear()
-        say("The fit was done when it was stopped.")
+        print_line("The fit had already finished when it was stopped.")
         return changed(folder.load(), model)
     with ExitStack() as stack:
         stack.enter_context(production.tidy_work(large.work, folder.has_fit))
@@ -78,7 +83,7 @@ def fit(
         loaded, _ = at.load_graph(source, name, stack, model / production.WORK)
         if in_folder:
             checkpoints.work = IN_MEMORY if loaded.work is None else str(loaded.work.absolute())
-        say_notes(loaded)
+        print_notes(loaded)
         parameters = opts.settings_from_options(settings)
         classifier = production.GraphClassifier(
             name, parameters, **asdict(options), device=opts.requested_device(device)
@@ -91,17 +96,17 @@ def fit(
 
 
 def _resumed(options: FolderOptions, checkpoints: "production.FitCheckpoints") -> FolderOptions:
-    """The options, with the work folder of an interrupted fit if this one continues it."""
+    """The options, with the work folder of the interrupted fit if this one continues it."""
     before = checkpoints.work_before()
     if before == IN_MEMORY and options.work is not None:
         raise InputError(
-            f"the interrupted fit has its graph in memory: leave --work out, or delete {checkpoints.folder} to "
+            f"the interrupted fit had its graph in memory: leave --work out, or delete {checkpoints.folder} to "
             "start again."
         )
     return replace(options, work=Path(before)) if before and options.work is None else options
 
 
-@answers
+@with_json
 def labels(
     options: ModelOptions,
     out: Out = None,
@@ -109,47 +114,50 @@ def labels(
     database: opts.Database = None,
     version: Version = None,
     as_json: bool = False,
-) -> Answer:
-    """List the labels: node, class, part, who gave the label and when, and further columns stored with it."""
-    _refuse_nowhere(out, "labels", as_json=as_json)
+) -> Output:
+    """List the labels of a model: node, class, part, who gave the label and when, and further stored columns."""
+    _check_output(out, "labels", as_json=as_json)
     (table,) = opts.tables_of(nodes, database=database)
     classifier = options.load(version=version)
     columns = classifier.label_columns(listed_ids(table, classifier))
     counts = {"version": classifier.version, "nodes": len(set(columns["node"].tolist())), "rows": len(columns["node"])}
     if out is None:
-        return Answer({**counts, "labels": Rows([_rows(columns)])}, lambda: None)
-    if out == HERE:
+        return Output({**counts, "labels": Rows([_rows(columns)])}, lambda: None)
+    if out == STDOUT:
         _print_csv(iter([columns]))
     else:
         production.write_table(out, columns, "labels")
     line = f"{counts['nodes']:,} labelled nodes, {counts['rows']:,} rows."
-    return Answer({**counts, "out": str(out)}, lambda: _say_written(line, out))
+    return Output({**counts, "out": str(out)}, lambda: _say_written(line, out))
 
 
-@answers
+@with_json
 def predict(
     options: ComputeOptions,
     out: Out = None,
     nodes: OnlyNodes = None,
     database: opts.Database = None,
-    top: Annotated[int, option("Number of top classes to output.", min=1)] = 1,
-    coverage: Annotated[float | None, option("Also output a set of classes with this coverage, such as 0.9.")] = None,
+    top: Annotated[int, option("Number of most likely classes to output.", min=1)] = 1,
+    coverage: Annotated[float | None, option("Also output prediction sets with this coverage, such as 0.9.")] = None,
     version: Version = None,
     device: opts.Device = "auto",
     as_json: bool = False,
-) -> Answer:
-    """Predict the classes of nodes: node, class, probability, unknown_score, unknown."""
-    _refuse_nowhere(out, "predictions", as_json=as_json)
+) -> Output:
+    """Predict the classes of nodes.
+
+    The output columns are node, class, probability, unknown_score and unknown.
+    """
+    _check_output(out, "predictions", as_json=as_json)
     (table,) = opts.tables_of(nodes, database=database)
     classifier = options.load(version=version, device=device)
     ids = listed_ids(table, classifier)
-    with redirect_stdout(sys.stderr) if out == HERE else nullcontext():
+    with redirect_stdout(sys.stderr) if out == STDOUT else nullcontext():
         compute_scores(classifier)
     blocks = classifier.predictions_in_blocks(ids, coverage=coverage, top=top)
     facts: dict[str, Any] = {"version": classifier.version, "classes": list(classifier.classes_)}
     if out is None:
-        return Answer({**facts, "predictions": Rows(_rows(block) for block in blocks)}, lambda: None)
-    if out == HERE:
+        return Output({**facts, "predictions": Rows(_rows(block) for block in blocks)}, lambda: None)
+    if out == STDOUT:
         count, unknown = _print_csv(blocks, counted="unknown")
     else:
         count, unknown = production.write_blocks(out, blocks, "predictions", "unknown")
@@ -158,27 +166,34 @@ def predict(
         f"{unknown:,} {'looks' if unknown == 1 else 'look'} like none of them."
     )
     values = {**facts, "nodes": count, "unknown": unknown, "out": str(out)}
-    return Answer(values, lambda: _say_written(line, out))
+    return Output(values, lambda: _say_written(line, out))
 
 
-@answers
+@with_json
 def explain(
     node: Annotated[str, argument("Id of the node.")],
     options: ComputeOptions,
     top: Annotated[int, option("Number of classes, features and neighbours to show.", min=1)] = 5,
-) -> Answer:
-    """Explain the prediction for a node: competing classes, and the features, hops and neighbours that decide."""
+) -> Output:
+    """Explain the prediction for a node.
+
+    It shows the competing classes, and the features, hops and neighbours that decide between them.
+    """
     explanation = compute_scores(options.load()).explain(node, top=top)
-    return Answer(explanation, lambda: _print_explanation(explanation))
+    return Output(explanation, lambda: _print_explanation(explanation))
 
 
 @opts.with_option_groups
 def serve(
     options: ComputeOptions,
-    host: Annotated[str, option("Address to listen on; 0.0.0.0 listens on all.")] = "127.0.0.1",
+    host: Annotated[str, option("Address to listen on; 0.0.0.0 listens on all interfaces.")] = "127.0.0.1",
     port: Annotated[int, option("Port to listen on; 0 chooses a free one.", min=0, max=65535)] = 8765,
-    token_file: Annotated[Path | None, option("File with the token, made if missing (default: a new token).")] = None,
-    allow_host: Annotated[list[str] | None, option("Further host name of the service; repeatable.")] = None,
+    token_file: Annotated[
+        Path | None, option("File with the access token; it is created if missing (default: a new token).")
+    ] = None,
+    allow_host: Annotated[
+        list[str] | None, option("Further host name under which the service may be called; repeatable.")
+    ] = None,
     device: opts.Device = "auto",
 ) -> None:
     """Serve a model over HTTP, with a web page for labelling."""
@@ -192,27 +207,27 @@ def serve(
 
     address = Address(host, port, tuple(allow_host or ()))
     if folder.exists():
-        with redirect_stdout(sys.stderr):  # the first line of the output is the address
+        with redirect_stdout(sys.stderr):  # the first line of standard output must be the address
             compute_scores(folder.load())
     serve(options.model, address, token_file, device=opts.requested_device(device), use=options.folder_use())
 
 
-def _refuse_nowhere(out: Path | None, what: str, *, as_json: bool) -> None:
+def _check_output(out: Path | None, what: str, *, as_json: bool) -> None:
     """Refuse an output that is missing or cannot be written, before a model is loaded."""
     if out is None and not as_json:
-        raise InputError(f"say where {what} go: --out FILE, --out - for CSV on standard output, or --json.")
-    if out == HERE and as_json:
+        raise InputError(f"there is no output for {what}: add --out FILE, --out - for CSV, or --json.")
+    if out == STDOUT and as_json:
         raise InputError("--out - and --json both write to standard output: keep one of them.")
-    if out != HERE:
+    if out != STDOUT:
         production.refuse_unwritable(out, what)
 
 
 def _say_written(line: str, out: Path) -> None:
-    tell(line) if out == HERE else say(f"{line} Wrote {out}.")
+    print_message(line) if out == STDOUT else print_line(f"{line} Wrote {out}.")
 
 
 def _print_csv(blocks: Iterator[Mapping[str, Any]], counted: str | None = None) -> tuple[int, int]:
-    """Print CSV; the number of rows, and of those in which the column ``counted`` is true."""
+    """Print CSV. Return the number of rows, and of those in which the column ``counted`` is true."""
     rows = true = 0
     for place, block in enumerate(blocks):
         text = production.csv_bytes(block).decode()
@@ -233,14 +248,14 @@ def _print_explanation(explanation: dict[str, Any]) -> None:
     rows = [(c["class"], f"{c['probability']:.3f}", f"{c['by_itself']:.3f}") for c in explanation["classes"]]
     print_table(("class", "probability", "by itself"), rows, numbers=("probability", "by itself"))
     first, second = (explanation["classes"][place]["class"] for place in (0, min(1, len(rows) - 1)))
-    say(f"What speaks for {first} (+) and for {second} (-):")
+    print_line(f"What speaks for {first} (+) and for {second} (-):")
     for title, key in (("block", "blocks"), ("own feature", "features"), ("node around", "around")):
         print_table(
             (title, "adds"), [(name, f"{value:+.3g}") for name, value in explanation[key].items()], numbers=("adds",)
         )
     titles = ["neighbour", "share", f"its own probability of {first}"]
-    near = [[n["node"], f"{n['share']:.3f}", f"{n['probability']:.3f}"] for n in explanation["neighbours"]]
+    neighbours = [[n["node"], f"{n['share']:.3f}", f"{n['probability']:.3f}"] for n in explanation["neighbours"]]
     if any(n["adds"] for n in explanation["neighbours"]):  # the method uses which classes link to each other
         titles.append("its link adds")
-        near = [[*row, f"{n['adds']:+.2f}"] for row, n in zip(near, explanation["neighbours"], strict=True)]
-    print_table(titles, near, numbers=("share", "its link adds"))
+        neighbours = [[*row, f"{n['adds']:+.2f}"] for row, n in zip(neighbours, explanation["neighbours"], strict=True)]
+    print_table(titles, neighbours, numbers=("share", "its link adds"))

@@ -1,5 +1,6 @@
-"""Options that several verbs share, groups of options, and how their texts become values."""
+"""Options that several verbs share, groups of options, and the conversion of their texts to values."""
 
+import copy
 import inspect
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -7,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, get_args, get_type_hints
 
 import typer
 
@@ -28,14 +29,15 @@ KEYWORD, REQUIRED = inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.empty
 
 
 def argument(text: str, complete: Callable[[str], list[str]] | None = None, **more: Any) -> Any:
-    """A typer argument. text: its help. complete: what a shell offers for it."""
+    """Make a typer argument from its help text. ``complete`` returns the completions that a shell offers."""
     return typer.Argument(help=text, autocompletion=complete, **more)
 
 
 def option(text: str, complete: Callable[[str], list[str]] | None = None, flag: str | None = None, **more: Any) -> Any:
-    """A typer option. text: its help. complete: what a shell offers for it.
+    """Make a typer option from its help text. ``complete`` returns the completions that a shell offers.
 
-    flag: its name, if that is not the name of the parameter; a switch without it has a ``--no-`` form too.
+    ``flag`` is the name of the option if it differs from that of the parameter. A switch without ``flag`` also gets a
+    ``--no-`` form.
     """
     return typer.Option(*([flag] if flag else []), help=text, autocompletion=complete, **more)
 
@@ -52,7 +54,10 @@ Graph = Annotated[str | None, option(GRAPH_HELP, graph_names)]
 DataDir = Annotated[Path | None, option("Folder with the data files (default: $GRAPHFCL_DATA).")]
 Database = Annotated[
     str | None,
-    option(f"Database of queries: a SQLite or DuckDB file, or what DuckDB can attach (default: ${DATABASE_VARIABLE})."),
+    option(
+        "Database for queries: a SQLite or DuckDB file, or a connection string that DuckDB can attach "
+        f"(default: ${DATABASE_VARIABLE})."
+    ),
 ]
 Seed = Annotated[int, option("Random seed.", min=0)]
 Settings = Annotated[list[str] | None, option("Change a setting; repeatable.", metavar="KEY=VALUE", flag="--set")]
@@ -60,7 +65,7 @@ Model = Annotated[Path, option("Model folder.", model_folders)]
 ModelArgument = Annotated[Path | None, argument("Model folder.", model_folders, metavar="MODEL")]
 ModelOption = Annotated[Path | None, option("Model folder; same as the argument MODEL.", model_folders)]
 OwnMethod = Annotated[str | None, option("The model's method as module:Class, if it is your own.", method_names)]
-GraphPlace = Annotated[Path | None, option("New place of the model's graph folder, if it was moved.")]
+GraphPlace = Annotated[Path | None, option("New path of the model's graph folder, if it was moved.")]
 Wait = Annotated[float, option("Seconds to wait while another process changes the model.", min=0)]
 DryRun = Annotated[bool, option("Show what the change would do; write nothing.", flag="--dry-run")]
 StandardiseOption = Annotated[bool | None, option("Standardise dense features over session 0 (default: yes).")]
@@ -70,7 +75,9 @@ TrackOption = Annotated[
 
 
 class OptionGroup:
-    """Options of several verbs, as the fields of a frozen dataclass."""
+    """Options of several verbs, as the fields of a frozen dataclass. Help pages show them under the title ``panel``."""
+
+    panel: ClassVar[str] = ""
 
     def used_flags(self) -> list[str]:
         """The flags of options whose value is not the default."""
@@ -82,34 +89,37 @@ class OptionGroup:
 class GraphOptions(OptionGroup):
     """A graph: its name, or its two tables."""
 
+    panel: ClassVar[str] = "Graph"
     graph: Graph = None
-    nodes: Annotated[str | None, option("In place of --graph: table of nodes, a file or 'sql:SELECT ...'.")] = None
+    nodes: Annotated[str | None, option("Instead of --graph: table of nodes, a file or 'sql:SELECT ...'.")] = None
     edges: Annotated[str | None, option("With --nodes: table of edges, a file or 'sql:SELECT ...'.")] = None
-    columns: Annotated[str | None, option("With --nodes: what columns are, such as label=category,text=title.")] = None
+    columns: Annotated[str | None, option("With --nodes: roles of columns, such as label=category,text=title.")] = None
     database: Database = None
-    name: Annotated[str | None, option("Name of an imported graph, or that of --nodes and --edges.")] = None
+    name: Annotated[str | None, option("Name to give to the graph of --nodes and --edges, or to an imported one.")] = (
+        None
+    )
     data_dir: DataDir = None
 
     def given(self) -> bool:
-        """Whether a graph is named, by its name or by a table."""
+        """Whether the user named a graph or a table."""
         return not (self.graph is None and self.nodes is None and self.edges is None)
 
     def check(self, *, renames: bool = False) -> None:
-        """Refuse options that do not go together. renames: a graph may have a name besides --graph."""
+        """Refuse options that exclude each other. With ``renames``, --name is allowed together with --graph."""
         if self.graph is not None or (self.nodes is None and self.edges is None):
             needed_graph(self.graph)
             others = ("nodes", "edges", "columns", "database", *(["name"] * (not renames)))
             other = next((each for each in others if getattr(self, each) is not None), None)
             if other is not None:
-                raise InputError(f"--graph and --{other} do not go together: give --graph, or --nodes and --edges.")
+                raise InputError(f"--graph and --{other} exclude each other: give --graph, or --nodes and --edges.")
         elif self.nodes is None or self.edges is None:
-            raise InputError("a graph has two tables: give --nodes and --edges.")
+            raise InputError("a graph needs two tables: give --nodes and --edges.")
         elif self.data_dir is not None:
-            raise InputError("--data-dir is for graphs by name: leave it out.")
+            raise InputError("--data-dir applies only to --graph: leave it out.")
 
     @contextmanager
     def source(self) -> "Iterator[str | graphs.TableFiles]":
-        """The name of the graph, or its tables."""
+        """Yield the name of the graph, or its tables."""
         self.check(renames=True)
         if self.graph is not None:
             yield self.graph
@@ -125,7 +135,7 @@ class GraphOptions(OptionGroup):
             yield files
 
     def dataset(self, columns: "ReadColumns | None" = None) -> "tuple[datasets.Dataset, dict[str, str]]":
-        """The dataset of the name or of the tables, and its options. columns: as for :func:`find_dataset`."""
+        """Return the dataset and its options. ``columns`` is that of :func:`find_dataset`."""
         self.check()
         if self.graph is not None:
             return datasets.find_dataset(self.graph, columns)
@@ -134,7 +144,7 @@ class GraphOptions(OptionGroup):
         return made, {}
 
     def load(self, columns: "ReadColumns | None" = None) -> "tuple[graphs.Graph, streams.Protocol | None]":
-        """The graph, in memory, with its default rules. columns: as for :func:`find_dataset`."""
+        """Load the graph into memory, with its default rules. ``columns`` is that of :func:`find_dataset`."""
         dataset, options = self.dataset(columns)
         return dataset.read(self.data_dir, options), dataset.protocol
 
@@ -146,8 +156,9 @@ class GraphOptions(OptionGroup):
 
 @dataclass(frozen=True)
 class StreamOptions(OptionGroup):
-    """The rules of a stream where they differ from the dataset's; None where an option was left out."""
+    """The rules of a stream that differ from the dataset's; None for an option that was left out."""
 
+    panel: ClassVar[str] = "Stream"
     way: Annotated[int | None, option(f"Number of new classes per session, N {BY_GRAPH}")] = None
     shot: Annotated[int | None, option(f"Number of labelled nodes per new class, K {BY_GRAPH}")] = None
     sessions: Annotated[int | None, option("Maximum number of sessions after session 0 (default: all).")] = None
@@ -163,7 +174,7 @@ class StreamOptions(OptionGroup):
     standardise: StandardiseOption = None
 
     def changes(self) -> dict[str, Any]:
-        """The rules that options change; None where an option was left out."""
+        """The rules that the options change; None for an option that was left out."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         classes = {name: classes_from(values[name]) for name in ("base", "pseudo_novel", "novel")}
         return {"name": values.pop("protocol"), **values, **classes}
@@ -173,12 +184,17 @@ class StreamOptions(OptionGroup):
 class BackendOptions(OptionGroup):
     """Where tasks run."""
 
-    backend: Annotated[str, option("Where workers run: local, ray or submitit (see docs/engines.md).")] = "local"
-    ray_address: Annotated[str | None, option("Address of a Ray cluster: auto, HOST:PORT (default: start Ray).")] = None
-    submitit_option: Annotated[list[str] | None, option("KEY=VALUE for submitit: timeout_min=60; repeatable.")] = None
+    panel: ClassVar[str] = "Resources"
+    backend: Annotated[str, option("Engine that runs the workers: local, ray or submitit.")] = "local"
+    ray_address: Annotated[
+        str | None, option("With --backend ray: auto or HOST:PORT of a cluster (default: start Ray here).")
+    ] = None
+    submitit_option: Annotated[
+        list[str] | None, option("With --backend submitit: a parameter such as timeout_min=60; repeatable.")
+    ] = None
 
     def tasks(self, workers: int, *, folder: Path | None = None) -> Tasks:
-        """The chosen engine. folder: where submitit keeps tasks and logs; every node must see it."""
+        """The chosen engine. submitit writes tasks and logs to ``folder``, which all machines must share."""
         find_backend(self.backend)
         return Tasks(
             self.backend,
@@ -190,7 +206,7 @@ class BackendOptions(OptionGroup):
 
 
 def tables_of(*tables: str | None, database: str | None = None) -> list[Any]:
-    """Tables that a user named, each a file or a query, as paths and Arrow tables; None where none was named."""
+    """Read the tables that a user named: files become paths, queries Arrow tables; None stays None."""
     is_query = [table is not None and table.startswith(SQL) for table in tables]
     if database is not None and not any(is_query):
         raise InputError(NO_DATABASE)
@@ -200,14 +216,14 @@ def tables_of(*tables: str | None, database: str | None = None) -> list[Any]:
 
 
 def needed_graph(graph: str | None) -> str:
-    """The graph that a user named with ``--graph``."""
+    """The graph that the user named with ``--graph``; an InputError without it."""
     if graph is None:
-        raise InputError("name the graph with --graph: `graphfcl data list` has the names.")
+        raise InputError("name the graph with --graph: `graphfcl data list` shows the names.")
     return graph
 
 
 def with_option_groups(verb: Callable[..., Any]) -> Callable[..., Any]:
-    """Let a verb take frozen dataclasses of options: typer sees their fields in place of the dataclass."""
+    """Let a verb take frozen dataclasses of options. Typer sees the fields of each dataclass as single options."""
     hints = get_type_hints(verb, include_extras=True)
     hints.pop("return", None)
     groups = {name: kind for name, kind in hints.items() if isinstance(kind, type) and is_dataclass(kind)}
@@ -216,7 +232,8 @@ def with_option_groups(verb: Callable[..., Any]) -> Callable[..., Any]:
         if name in groups:
             inner = get_type_hints(groups[name], include_extras=True)
             for field in fields(groups[name]):
-                flat.append((field.name, inner[field.name], REQUIRED if field.default is MISSING else field.default))
+                hint = _with_panel(inner[field.name], _panel_of(groups[name], field.name))
+                flat.append((field.name, hint, REQUIRED if field.default is MISSING else field.default))
         else:
             flat.append((name, hints[name], parameter.default))
 
@@ -230,15 +247,30 @@ def with_option_groups(verb: Callable[..., Any]) -> Callable[..., Any]:
     return declare(call, parameters)
 
 
+def _panel_of(group: type, name: str) -> str:
+    """The panel of the class that defines a field."""
+    return next(
+        (getattr(kind, "panel", "") for kind in group.__mro__ if name in vars(kind).get("__annotations__", {})), ""
+    )
+
+
+def _with_panel(hint: Any, panel: str) -> Any:
+    """The annotation of an option, with the panel of help pages under which it is listed."""
+    kind, info, *more = get_args(hint)
+    info = copy.copy(info)
+    info.rich_help_panel = panel or None
+    return Annotated[(kind, info, *more)]
+
+
 def declare(verb: Callable[..., Any], parameters: Sequence[inspect.Parameter]) -> Callable[..., Any]:
-    """Give a function the parameters that typer makes options of."""
+    """Give a function the parameters from which typer makes options."""
     verb.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     verb.__annotations__ = {each.name: each.annotation for each in parameters}
     return verb
 
 
 def settings_from_options(pairs: list[str] | None) -> dict[str, Any]:
-    """Settings of a method from ``--set key=value``."""
+    """Parse the settings of a method from ``--set key=value``."""
     changes: dict[str, Any] = {}
     for pair in pairs or []:
         key, equals, value = pair.partition("=")
@@ -249,19 +281,19 @@ def settings_from_options(pairs: list[str] | None) -> dict[str, Any]:
 
 
 def classes_from(text: str | None) -> Any:
-    """A count, or a tuple of names."""
+    """Parse a number of classes, or a tuple of names."""
     if text is None:
         return None
     if text.strip().lstrip("-").isdigit():
         return int(text)
     names = tuple(name.strip() for name in text.split(",") if name.strip())
     if not names:
-        raise InputError(f"{text!r} names no class: give a count or names separated by commas.")
+        raise InputError(f"{text!r} names no class: give a number, or names separated by commas.")
     return names
 
 
 def strategy_name(text: str, where: str) -> str:
-    """The name of the strategy, or of the oracle row, that a user wrote. where: for messages."""
+    """Check a strategy that the user named, and return its name. ``where`` is the option, for messages."""
     from graphfcl.active import strategy_from
     from graphfcl.evaluation import needs_oracle
 
@@ -269,24 +301,23 @@ def strategy_name(text: str, where: str) -> str:
 
 
 def requested_device(device: str) -> str:
-    """auto, cpu, cuda or cuda:1; ``auto`` is decided when a learner is created, since only torch knows the devices."""
+    """Check a device. ``auto`` stays: it is resolved when a learner is created, because that needs torch."""
     return checked_device(device, "--device")
 
 
 def usable_device(device: str) -> str:
-    """cpu, cuda or cuda:1."""
+    """Check a device, and resolve ``auto`` to the best one."""
     return best_device() if requested_device(device) == "auto" else device
 
 
 def refuse_file(path: Path | None, flag: str, *, is_folder: bool = True) -> None:
-    """Refuse an output that cannot be written, before anything is computed.
-
-    is_folder: whether a folder is written there, or a file.
-    """
+    """Refuse an output file or folder that cannot be written, before anything is computed."""
     if path is None:
         return
     above = path.absolute() if is_folder else path.absolute().parent
     there = next(each for each in (above, *above.parents) if each.exists())
     if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
-        what = "is a file" if not there.is_dir() else "is not yours to write to"
-        raise InputError(f"{flag} {path} cannot be written ({there} {what}): choose another; nothing was computed.")
+        what = "is a file" if not there.is_dir() else "is not writable for you"
+        raise InputError(
+            f"{flag} {path} cannot be written ({there} {what}): choose another place. Nothing was computed."
+        )

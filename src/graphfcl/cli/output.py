@@ -1,6 +1,6 @@
-"""What verbs print: lines and tables for people, or one JSON document with ``--json``.
+"""The output of verbs: lines and tables for people, or one JSON document with ``--json``.
 
-Ids and names are the user's: control characters in them are printed as escapes.
+Ids and names come from users, so control characters in them are printed as escapes.
 """
 
 import inspect
@@ -23,24 +23,31 @@ AsJson = Annotated[bool, option("Print one JSON document; messages go to standar
 
 @dataclass(frozen=True)
 class Rows:
-    """A list that may be too long for memory: blocks of plain dictionaries, one after the other."""
+    """A list that may be too long for memory, as successive blocks of plain dictionaries."""
 
     blocks: Iterable[list[dict[str, Any]]]
 
 
 @dataclass(frozen=True)
-class Answer:
-    """values: what ``--json`` prints; one may be :class:`Rows`. show: prints it for people. code: exit code."""
+class Output:
+    """The output of a verb.
+
+    Attributes:
+        values: Plain values that ``--json`` prints. One value of a mapping may be :class:`Rows`.
+        show: Function that prints the same for people.
+        code: Exit code of the command.
+    """
 
     values: Any
     show: Callable[[], None]
     code: int = 0
 
 
-def answers(verb: Callable[..., Answer]) -> Callable[..., None]:
-    """Make a verb that returns an :class:`Answer` a command with ``--json``; options may come in groups.
+def with_json(verb: Callable[..., Output]) -> Callable[..., None]:
+    """Turn a verb that returns an :class:`Output` into a command with ``--json`` and flat options.
 
-    With ``--json``, everything else goes to standard error. A verb with a parameter ``as_json`` receives its value.
+    With ``--json``, everything else is printed to standard error. A verb with a parameter ``as_json`` receives its
+    value.
     """
     flat = with_option_groups(verb)
     parameters = dict(inspect.signature(flat).parameters)
@@ -50,20 +57,20 @@ def answers(verb: Callable[..., Answer]) -> Callable[..., None]:
     def call(*, as_json: bool = False, **values: Any) -> None:
         out = sys.stdout
         with redirect_stdout(sys.stderr) if as_json else nullcontext():
-            answer: Any = flat(**values, **({"as_json": as_json} if takes_json else {}))
+            result: Any = flat(**values, **({"as_json": as_json} if takes_json else {}))
             if as_json:
-                write_json(answer.values, out)
+                write_json(result.values, out)
         if not as_json:
-            answer.show()
-        if answer.code:
-            raise typer.Exit(answer.code)
+            result.show()
+        if result.code:
+            raise typer.Exit(result.code)
 
     parameters["as_json"] = inspect.Parameter("as_json", KEYWORD, annotation=AsJson, default=False)
     return declare(call, list(parameters.values()))
 
 
 def write_json(values: Any, out: TextIO) -> None:
-    """One document in several lines, ASCII only. :class:`Rows` are written as they come."""
+    """Write one indented JSON document in ASCII. :class:`Rows` are written block by block."""
     long = [key for key, value in values.items() if isinstance(value, Rows)] if isinstance(values, Mapping) else []
     if not long:
         out.write(printable_json(json.dumps(values, indent=1)) + "\n")
@@ -78,24 +85,24 @@ def write_json(values: Any, out: TextIO) -> None:
     out.write("\n ]\n}\n")
 
 
-def say(text: str = "") -> None:
-    """Print a line."""
+def print_line(text: str = "") -> None:
+    """Print a line to standard output."""
     print(printable(text))
 
 
-def say_sentence(text: str) -> None:
+def print_sentence(text: str) -> None:
     """Print a clause as a sentence: a capital letter first, a full stop last."""
-    say(f"{text[0].upper()}{text[1:]}.")
+    print_line(f"{text[0].upper()}{text[1:]}.")
 
 
-def say_notes(graph: "graphs.AnyGraph") -> None:
+def print_notes(graph: "graphs.AnyGraph") -> None:
     """Print the notes of a graph."""
     for note in graph.notes:
-        say(f"note: {note}")
+        print_line(f"note: {note}")
 
 
-def tell(text: str) -> None:
-    """Print a line to standard error, which is no part of the answer."""
+def print_message(text: str) -> None:
+    """Print a line to standard error, so that it is not part of the output."""
     print(printable(text), file=sys.stderr, flush=True)
 
 
@@ -109,13 +116,13 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, number
     cells = [[printable(str(cell)) for cell in row] for row in rows]
     for place, column in enumerate(columns):
         right = column in numbers
-        # In a narrow terminal a heading is wrapped; a number is not.
+        # In a narrow terminal headings may be wrapped, but numbers must not be.
         width = max((len(word) for row in cells for word in row[place].split()), default=0) if right else None
         table.add_column(printable(column), justify="right" if right else "left", min_width=width, overflow="fold")
     for row in cells:
         table.add_row(*row)
-    # Cells are printed verbatim: a class may be called "[draft]".
+    # No markup: a class may be called "[draft]".
     console = Console(markup=False, emoji=False, highlight=False)
-    if not console.is_terminal:  # a file or a pipe has no width to fit into
+    if not console.is_terminal:  # a file or a pipe has no width
         console.width = 160
     console.print(table)

@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, fields, is_dataclass, replace
 from itertools import groupby
 from pathlib import Path
-from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, ClassVar, Union, get_args, get_origin, get_type_hints
 
 import typer
 
@@ -19,20 +19,20 @@ import graphfcl.stream as streams
 from graphfcl.cli.completion import graph_names, method_names
 from graphfcl.cli.on_disk import FolderOptions
 from graphfcl.cli.options import option
-from graphfcl.cli.output import Answer, answers, print_table, say, say_notes
+from graphfcl.cli.output import Output, print_line, print_notes, print_table, with_json
 from graphfcl.cli.stream import drawn_or_saved
 from graphfcl.defaults import MODEL_METHOD, RUN_GRAPH, RUN_METHOD, STRATEGY
 from graphfcl.errors import InputError, did_you_mean
 
-SWITCHES = {"ignore_unknown_options": True, "allow_extra_args": True}  # --no-NAME depends on the method
+SWITCHES = {"ignore_unknown_options": True, "allow_extra_args": True}  # which --no-NAME exist depends on the method
 OFF = "--no-"
 MARKS = {
     "trained_on_query_labels": (
         "TRAINED ON QUERY LABELS (protocol 'paper'): compare only with results under the same mark."
     ),
     "uses_pool_labels": "USES POOL LABELS: an upper reference, trained on labels that no other method receives.",
-    "control": "A CONTROL: it measures what the protocol gives away, and is not compared with methods.",
-    "needs_oracle": "NEEDS AN ORACLE: nodes are chosen by their class, which is unknown before they are labelled.",
+    "control": "A CONTROL: it measures how much the protocol alone reveals; do not compare it with methods.",
+    "needs_oracle": "NEEDS AN ORACLE: it chooses nodes by their class, which no user knows before labelling.",
 }
 
 
@@ -44,7 +44,9 @@ RunMethod = Annotated[
         method_names,
     ),
 ]
-RunStrategy = Annotated[str | None, option("With --track active: name, module:Class (default: auto).", opts.STRATEGIES)]
+RunStrategy = Annotated[
+    str | None, option("With --track active: strategy, a name or module:Class (default: auto).", opts.STRATEGIES)
+]
 
 
 @dataclass(frozen=True)
@@ -56,15 +58,16 @@ class RunGraph(opts.GraphOptions):
 
 @dataclass(frozen=True)
 class RunOptions:
-    """Where a run computes and writes."""
+    """Where a run computes and writes its results."""
 
+    panel: ClassVar[str] = "Output"
     device: opts.Device = "auto"
     out: Annotated[Path | None, option("Folder for results (default: a new folder in runs/).")] = None
     encoders: Annotated[Path | None, option("Folder for pre-trained encoders (default: next to the results).")] = None
-    resume: Annotated[bool, option("Continue from the checkpoint in the folder.", flag="--resume")] = False
+    resume: Annotated[bool, option("Continue from the checkpoint in the folder of results.", flag="--resume")] = False
 
 
-@answers
+@with_json
 def run_method(
     context: typer.Context,
     *,
@@ -77,10 +80,10 @@ def run_method(
     stream_file: Annotated[Path | None, option("Use a saved stream instead of drawing one.", flag="--stream")] = None,
     options: RunOptions,
     large: FolderOptions,
-) -> Answer:
+) -> Output:
     """Train a method on session 0 and evaluate it on all sessions.
 
-    --no-NAME switches the setting NAME of the method off, as --no-refit.
+    --no-NAME switches the setting NAME of the method off, for example --no-refit.
     """
     opts.refuse_file(options.out, "--out")
     named = methods.method_from(method)
@@ -88,14 +91,14 @@ def run_method(
     chosen = opts.settings_from_options(settings)
     chosen |= switched_off(context.args, declared, named.name, named.settings_with({}))
     with ExitStack() as stack:
-        given = source if source.given() else replace(source, graph=RUN_GRAPH)
-        loaded, default = large.load_graph(given, named.name, stack)
-        say_notes(loaded)
+        with_default = source if source.given() else replace(source, graph=RUN_GRAPH)
+        loaded, default = large.load_graph(with_default, named.name, stack)
+        print_notes(loaded)
         stream = drawn_or_saved(loaded, default, seed, rules, stream_file, "--stream")
         on = opts.usable_device(stream.graph.device_for(opts.requested_device(options.device)))
         job = experiments.Run(stream, named.name, chosen, on, _strategy(strategy, stream))
         folder = options.out or Path("runs") / job.short_name()
-        say(f"{named.name}{f' with {job.strategy}' if job.strategy else ''} on {stream!r}, device {on}")
+        print_line(f"{named.name}{f' with {job.strategy}' if job.strategy else ''} on {stream!r}, device {on}")
         with methods.ProgressBars() as bars:
             result = experiments.run(
                 job,
@@ -109,35 +112,40 @@ def run_method(
 
     def show() -> None:
         if options.resume and not bars.stage:
-            say(f"This run was finished before: nothing was computed, {folder} holds the result below.")
+            print_line(f"This run had finished before, so nothing was computed. {folder} contains the result below.")
         _print_result(result)
-        say(f"Result, stream, checkpoint and two figures are in {folder}; look at {folder / 'accuracy.png'} first.")
+        print_line(
+            f"Result, stream, checkpoint and two figures are in {folder}; look at {folder / 'accuracy.png'} first."
+        )
 
-    return Answer({"folder": str(folder), **result}, show)
+    return Output({"folder": str(folder), **result}, show)
 
 
 def _strategy(text: str | None, stream: "streams.Stream") -> str:
     """The name of the strategy; empty unless the track is ``active``."""
     if stream.protocol.track != "active":
         if text is not None:
-            raise InputError("--strategy belongs to the track 'active': add --track active, or leave it out.")
+            raise InputError("--strategy needs the track 'active': add --track active, or leave it out.")
         return ""
     text = text or STRATEGY
     return opts.strategy_name(text, f"--strategy {text}")
 
 
 def switched_off(words: Sequence[str], declared: Sequence[str], method: str, settings: Any) -> dict[str, Any]:
-    """Settings of a method that ``--no-NAME`` switches off: False for a boolean, None for one that may be None.
+    """Parse ``--no-NAME``: a boolean setting becomes False, a setting that may be None becomes None.
 
-    words: those of the command that are no declared option. declared: the names of all options, for a hint. settings:
-    an instance of the method's settings.
+    Args:
+        words: Words of the command that are not declared options.
+        declared: Names of all options, for a hint.
+        method: Name of the method, for messages.
+        settings: Default settings of the method.
     """
     off = {name: _values_off(kind) for name, kind in get_type_hints(type(settings)).items()}
     switches = [field.name.replace("_", "-") for field in fields(settings) if off[field.name]]
     changes = {}
     for word in words:
         if not word.startswith("-"):
-            raise InputError(f"{word!r} belongs to no option: leave it out, or write its option before it.")
+            raise InputError(f"{word!r} has no option before it: add the option, or leave the word out.")
         name = word.removeprefix(OFF)
         if name == word:
             flag = word.partition("=")[0]
@@ -145,7 +153,7 @@ def switched_off(words: Sequence[str], declared: Sequence[str], method: str, set
             raise InputError(f"there is no option {flag}: {hint}")
         key = name.replace("-", "_")
         if key not in off:
-            others = f"it can do without {', '.join(switches)}." if switches else "it has no switches."
+            others = f"it can switch off {', '.join(switches)}." if switches else "it has nothing to switch off."
             hint = did_you_mean(name, switches, others)
             raise InputError(f"{word}: {method} has no setting {key!r}: {hint}")
         if not off[key]:
@@ -167,8 +175,8 @@ def _print_result(result: dict[str, Any]) -> None:
     """Print marks, the table of sessions and a summary."""
     flags = {**result, **result["flags"]}
     for mark in (text for flag, text in MARKS.items() if flags.get(flag)):
-        say()
-        say(mark)
+        print_line()
+        print_line(mark)
     shown = [metric for metric in metrics.session_metrics() if "print" in metric.places]
     extra = ("labels", "novel_classes_found") if "strategy" in result else ()
     titles = tuple(name.replace("_", " ") for name in extra)
@@ -187,21 +195,21 @@ def _print_result(result: dict[str, Any]) -> None:
     _print_stream_metrics(result)
     if result["chosen"]:
         chosen = ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in result["chosen"].items())
-        say(f"Selected by validation: {chosen}.")
+        print_line(f"Selected by validation: {chosen}.")
     encoder, on_gpu = result["pretraining"], result["peak_gpu_memory_mb"]
-    reused = f" besides {encoder['seconds']:.1f} s for the encoder, which was there" if encoder["reused"] else ""
+    reused = f", without {encoder['seconds']:.1f} s for the encoder, which was reused" if encoder["reused"] else ""
     memory = f"{result['peak_memory_mb']:.0f} MB" + ("" if on_gpu is None else f", on the GPU {on_gpu:.0f} MB")
-    say(f"{result['total_seconds']:.1f} s in all{reused}; peak memory {memory}.")
+    print_line(f"{result['total_seconds']:.1f} s in total{reused}; peak memory {memory}.")
     kept = ", ".join(f"{kind} {size:,}" for kind, size in result["stored"].items() if size)
-    say(f"Kept between sessions: {result['stored_bytes']:,} bytes ({kept}).")
+    print_line(f"Kept between sessions: {result['stored_bytes']:,} bytes ({kept}).")
 
 
 def _print_stream_metrics(result: dict[str, Any]) -> None:
-    """Print the metrics of the whole stream; those with the same note share a line."""
+    """Print the metrics of the whole stream. Metrics with the same note share a line."""
     shown = [metric for metric in metrics.stream_metrics() if "print" in metric.places]
     lines: list[tuple[str, list[Any]]] = [(note, [*group]) for note, group in groupby(shown, lambda each: each.note)]
     if "strategy" in result:
         lines.append(("", [*metrics.active_metrics()]))
     for note, group in lines:
         figures = "  ".join(f"{metric.title} {metric.text(result[metric.name])}" for metric in group)
-        say(f"{figures}  ({note})" if note else figures)
+        print_line(f"{figures}  ({note})" if note else figures)

@@ -8,32 +8,34 @@ import graphfcl.graph as graphs
 import graphfcl.graph.folder as graph_folders
 import graphfcl.stream as streams
 from graphfcl.cli.options import GraphOptions, Seed, StreamOptions, option, refuse_file
-from graphfcl.cli.output import Answer, answers, print_table, say, say_notes
+from graphfcl.cli.output import Output, print_line, print_notes, print_table, with_json
 from graphfcl.defaults import MODEL_METHOD
 from graphfcl.errors import InputError
 from graphfcl.runtime.resources import Resources
 
-SAVERS: dict[str, Callable[["streams.Stream", Path], None]] = {  # ending of the file → function that writes it
+SAVERS: dict[str, Callable[["streams.Stream", Path], None]] = {  # file suffix → function that writes the file
     ".json": lambda stream, path: streams.save_stream(stream, path),
     ".npz": lambda stream, path: streams.save_arrays(stream, path),
 }
 
 
-@answers
+@with_json
 def show_stream(
     *,
     source: GraphOptions,
     seed: Seed = 0,
     rules: StreamOptions,
     out: Annotated[
-        Path | None, option("Save the stream to this file: .json, or .npz with the graph, for other code.")
+        Path | None, option("File to save the stream to: .json, or .npz with the graph for other programs.")
     ] = None,
     saved: Annotated[Path | None, option("Show a saved stream (.json) instead of drawing one.", flag="--from")] = None,
-    verify: Annotated[bool, option("Check against the benchmark's streams (default: all).", flag="--verify")] = False,
-) -> Answer:
-    """Split a graph into sessions, print the schedule, and optionally save it."""
+    verify: Annotated[
+        bool, option("Compare with the streams of the benchmark (default: all of them).", flag="--verify")
+    ] = False,
+) -> Output:
+    """Split a graph into sessions and print the schedule."""
     if verify and (out or seed or rules.used_flags()):
-        raise InputError("--verify checks the benchmark's own seeds and rules: leave the other options out.")
+        raise InputError("--verify uses the seeds and rules of the benchmark: leave the other options out.")
     if verify and (tables := [flag for flag in source.used_flags() if flag not in ("--graph", "--data-dir")]):
         raise InputError(f"--verify checks graphs of the benchmark by name: leave {tables[0]} out.")
     if verify and saved is None:
@@ -41,9 +43,9 @@ def show_stream(
     source.check()
     refuse_file(out, "--out", is_folder=False)
     if out is not None and out.suffix.lower() not in SAVERS:
-        raise InputError(f"--out is {str(out)!r}; its name must end in .json or .npz.")
+        raise InputError(f"--out is {str(out)!r}: its name must end in .json or .npz.")
     loaded, default = _graph_of(source)
-    say_notes(loaded)
+    print_notes(loaded)
     stream = drawn_or_saved(loaded, default, seed, rules, saved, "--from")
     if verify:
         return _verify_saved(stream, source.graph or "")
@@ -53,9 +55,9 @@ def show_stream(
     def show() -> None:
         _print_schedule(stream)
         if out is not None:
-            say(f"Saved to {out}.")
+            print_line(f"Saved to {out}.")
 
-    return Answer({**_described(stream), "out": None if out is None else str(out)}, show)
+    return Output({**_described(stream), "out": None if out is None else str(out)}, show)
 
 
 def drawn_or_saved(
@@ -66,7 +68,7 @@ def drawn_or_saved(
     saved: Path | None,
     flag: str,
 ) -> "streams.Stream":
-    """Draw the stream that the options describe, or load a saved one. flag: of the option that names it."""
+    """Draw the stream that the options describe, or load a saved one. ``flag`` is the option that names the file."""
     if saved is None:
         return streams.make_stream(graph, default, seed=seed, **rules.changes())
     if seed or rules.used_flags():
@@ -75,17 +77,17 @@ def drawn_or_saved(
 
 
 def _graph_of(source: GraphOptions) -> "tuple[graphs.AnyGraph, streams.Protocol | None]":
-    """A graph with its default rules."""
+    """Load a graph with its default rules."""
     if source.graph is None or not graph_folders.is_graph_folder(source.graph):
         return source.load()
     from graphfcl.experiments.graph_folders import graph_of_folder, usual_memory
 
-    # Nothing is computed, so nothing is written into the work folder.
+    # Nothing is computed, so nothing is written to the work folder.
     return graph_of_folder(source.graph, MODEL_METHOD, Resources(Path("work"), usual_memory())), None
 
 
-def _verify(names: list[str] | None, data_dir: Path | None) -> Answer:
-    """Draw the streams of the benchmark again; one that differs is an error."""
+def _verify(names: list[str] | None, data_dir: Path | None) -> Output:
+    """Draw the streams of the benchmark again, and refuse any that differs."""
     from graphfcl.experiments.benchmark import GRAPHS, SEEDS, benchmark_hashes, verify_graph
 
     different, checked, answer = [], 0, {}
@@ -93,31 +95,38 @@ def _verify(names: list[str] | None, data_dir: Path | None) -> Answer:
         streams = list(verify_graph(graph, data_dir))
         missing = all(one.same is None for one in streams)
         if missing and names:
-            raise InputError(f"the files of {graph} are not here: `graphfcl data show {graph}` says where they belong.")
+            raise InputError(
+                f"the files of {graph} are missing: `graphfcl data show --graph {graph}` says where to put them."
+            )
         wrong = [one for one in streams if one.same is False]
         different += wrong
         checked += 0 if missing else len(streams)
         answer[graph] = None if missing else SEEDS - len(wrong)
-        same = f"{answer[graph]} of {SEEDS} streams are the same"
-        say(f"{graph}: {'files not here, not checked' if missing else same}")
+        same = f"{answer[graph]} of {SEEDS} streams are identical"
+        print_line(f"{graph}: {'files missing, not checked' if missing else same}")
     if different:
         listed = ", ".join(f"{one.graph} seed {one.seed}" for one in different)
-        raise InputError(f"these streams are not those of the benchmark: {listed}; check the data and the version.")
+        raise InputError(
+            f"these streams differ from the benchmark: {listed}. Check the data files and the version of graphfcl."
+        )
     version = benchmark_hashes()["protocol_version"]
     values = {"protocol_version": version, "graphs": answer}
-    return Answer(values, lambda: say(f"{checked} streams are those of the benchmark, protocol version {version}."))
+    return Output(
+        values, lambda: print_line(f"{checked} streams are identical to the benchmark, protocol version {version}.")
+    )
 
 
-def _verify_saved(stream: "streams.Stream", name: str) -> Answer:
+def _verify_saved(stream: "streams.Stream", name: str) -> Output:
     from graphfcl.experiments.benchmark import benchmark_hashes, verify_stream
 
     if not verify_stream(stream, name).same:
         raise InputError(
-            f"this is not the benchmark's stream of {name} with seed {stream.seed}: it was drawn in another way."
+            f"this stream differs from the benchmark's stream of {name} with seed {stream.seed}: draw it with the "
+            "rules and protocol version of the benchmark."
         )
     version = benchmark_hashes()["protocol_version"]
     line = f"This is the benchmark's stream of {name} with seed {stream.seed}, protocol version {version}."
-    return Answer({"protocol_version": version, "graphs": {name: 1}}, lambda: say(line))
+    return Output({"protocol_version": version, "graphs": {name: 1}}, lambda: print_line(line))
 
 
 def _described(stream: "streams.Stream") -> dict[str, Any]:
@@ -157,11 +166,11 @@ def _described(stream: "streams.Stream") -> dict[str, Any]:
 def _print_schedule(stream: "streams.Stream") -> None:
     rules, described = stream.protocol, _described(stream)
     protocol = f"protocol {rules.name} ({rules.hash}), version {rules.protocol_version}"
-    say(f"{stream.graph.name}, seed {stream.seed}, {protocol}, track {rules.track}")
-    say(f"{len(stream)} sessions of {rules.way}-way {rules.shot}-shot, {len(stream.classes)} classes in the end")
-    say()
-    say(f"base ({stream.split.base_count}): {', '.join(described['base'])}")
-    say(f"pseudo-novel ({stream.split.pseudo_novel_count}): {', '.join(described['pseudo_novel']) or 'none'}")
+    print_line(f"{stream.graph.name}, seed {stream.seed}, {protocol}, track {rules.track}")
+    print_line(f"{len(stream)} sessions of {rules.way}-way {rules.shot}-shot, {len(stream.classes)} classes in the end")
+    print_line()
+    print_line(f"base ({stream.split.base_count}): {', '.join(described['base'])}")
+    print_line(f"pseudo-novel ({stream.split.pseudo_novel_count}): {', '.join(described['pseudo_novel']) or 'none'}")
     rows = [
         (
             session["session"],

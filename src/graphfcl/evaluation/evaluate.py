@@ -1,4 +1,4 @@
-"""Evaluate a learner on a stream. Only this module knows which nodes are queries, and their labels."""
+"""Evaluate a learner on a stream. Test nodes and their labels are known in this package only, not to learners."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -30,20 +30,40 @@ from graphfcl.runtime.html import html_table
 from graphfcl.stream import Queries, Stream
 from graphfcl.stream.split import draw_evaluation_order
 
-BLOCKS = 4  # in which a learner scores the visible nodes,
-LARGEST_BLOCK = 65_536  # or more, where a block would have more nodes than this
-WHOLE = ("session", "classes", "labels")  # columns of whole numbers
+FEWEST_BLOCKS = 4  # least number of blocks in which a learner scores the visible nodes
+LARGEST_BLOCK = 65_536  # nodes in a block
+INTEGER_COLUMNS = ("session", "classes", "labels")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Evaluation:
-    """The result of a learner on a stream, after all of its sessions or after the first few.
+    """Result of a learner on a stream, after all sessions or the first few.
 
-    confusions: for each session 0..t one (classes seen, classes seen) matrix; under the track ``active`` one of all
-        classes of the stream.
-    seconds: time to learn each session.
-    answered: under the track ``active``, for each session 1..t the node numbers that were labelled, as they were named.
-    flags: what the learner declared when the run started; its sessions are those of these flags.
+    Printing it shows a table with a row for each session. :func:`evaluate` and :func:`evaluate_active` return it.
+
+    Args:
+        confusions: One matrix for each session 0..t, shape (classes seen, classes seen). Entry (j, k) counts test nodes
+            of class j that were predicted as class k. Under the track ``active`` each matrix has all classes of the
+            stream.
+        seconds: Time to learn each session.
+        session_of_class: Session in which each class arrives, shape (classes,).
+        answered: Under the track ``active``, the numbers of the nodes that were labelled in each session 1..t, in the
+            order in which they were chosen. Empty otherwise.
+        flags: What the learner declared about its use of labels when the run started.
+
+    Attributes:
+        metrics: All metrics of the sessions and of the stream.
+
+    Examples:
+        >>> from graphfcl import evaluate, load_dataset, make_stream
+        >>> graph, _ = load_dataset("synthetic:nodes=200,edges=800,classes=6,features=30")
+        >>> evaluation = evaluate("sgc-ridge", make_stream(graph, way=1, shot=5, seed=0))
+        >>> [matrix.shape for matrix in evaluation.confusions]
+        [(4, 4), (5, 5), (6, 6)]
+        >>> bool(evaluation.metrics.average > 0.5)
+        True
+        >>> evaluation.to_arrow().column_names[:3]
+        ['session', 'classes', 'balanced_accuracy']
     """
 
     confusions: tuple[np.ndarray, ...]
@@ -54,11 +74,20 @@ class Evaluation:
 
     @classmethod
     def start(cls, learner: Learner, stream: Stream) -> "Evaluation":
-        """The evaluation before session 0: reads the flags of the learner."""
+        """Return the empty evaluation before session 0.
+
+        Args:
+            learner: Learner to be evaluated. Its flags are stored.
+            stream: Stream to evaluate it on.
+
+        Returns:
+            An evaluation without sessions, to be passed on as ``done``.
+        """
         return cls((), (), stream.session_of_class, flags=DeclaredFlags.of(learner))
 
     @cached_property
     def metrics(self) -> StreamMetrics:
+        """All metrics of the sessions and of the stream."""
         return compute_stream_metrics(self.confusions, self.session_of_class)
 
     def __repr__(self) -> str:
@@ -67,7 +96,7 @@ class Evaluation:
         return f"Evaluation({len(self.confusions)} sessions, average accuracy {100 * self.metrics.average:.2f} %)"
 
     def __str__(self) -> str:
-        """A table with a row for each session, accuracies in %, and the figures of the whole stream."""
+        """Format a table with a row for each session, in percent, followed by the metrics of the whole stream."""
         if not self.confusions:
             return repr(self)
         shown = self._shown()
@@ -84,9 +113,9 @@ class Evaluation:
         )
 
     def _shown(self) -> dict[str, list[str]]:
-        """The columns of the table that is printed."""
+        """The columns of the printed table, as texts."""
         columns = self._columns
-        shown = {name: [str(each) for each in columns[name]] for name in WHOLE if name in columns}
+        shown = {name: [str(each) for each in columns[name]] for name in INTEGER_COLUMNS if name in columns}
         for metric in session_metrics():
             if "print" in metric.places:
                 shown[metric.title] = [metric.text(value) for value in columns[metric.name]]
@@ -94,7 +123,18 @@ class Evaluation:
         return shown
 
     def plot(self, path: str | Path | None = None) -> Any:
-        """A figure of matplotlib: balanced accuracy by session. path: also write it there as PNG."""
+        """Plot balanced accuracy by session.
+
+        Args:
+            path: PNG file to write the figure to. By default no file is written.
+
+        Returns:
+            The matplotlib figure.
+
+        Raises:
+            InputError: If the evaluation has no session yet.
+            OSError: If the file cannot be written.
+        """
         if not self.confusions:
             raise InputError("this evaluation has no session yet: evaluate a learner on a stream first.")
         figure, axes = new_figure(6.4, 3.8)
@@ -104,25 +144,40 @@ class Evaluation:
         return figure
 
     def to_frame(self) -> Any:
-        """A DataFrame of pandas with a row for each session: metrics are shares, seconds the time to learn."""
+        """Convert to a pandas DataFrame with a row for each session.
+
+        Returns:
+            A DataFrame with session, classes, every metric as a share (not percent), and the seconds of learning.
+
+        Raises:
+            InputError: If pandas is not installed.
+        """
         try:
             import pandas  # type: ignore[import-untyped,import-not-found,unused-ignore]  # noqa: F401
         except ImportError as error:
-            raise InputError("to_frame needs pandas: `pip install pandas`, or use to_arrow().") from error
+            raise InputError(
+                "to_frame needs pandas, which is not installed: `pip install pandas`, or use to_arrow()."
+            ) from error
         return self.to_arrow().to_pandas()
 
     def to_arrow(self) -> Any:
-        """The same as a table of pyarrow, which needs no pandas."""
+        """Convert to a pyarrow table with the columns of :meth:`to_frame`; pandas is not needed.
+
+        Returns:
+            A table with a row for each session.
+        """
         import pyarrow as pa
 
         columns = self._columns
-        return pa.table({n: pa.array(v, pa.int64() if n in WHOLE else pa.float64()) for n, v in columns.items()})
+        return pa.table(
+            {n: pa.array(v, pa.int64() if n in INTEGER_COLUMNS else pa.float64()) for n, v in columns.items()}
+        )
 
     @cached_property
     def _columns(self) -> dict[str, list[Any]]:
-        """A row for each session: number, classes seen, every metric (None where it has none), seconds.
+        """Columns with a value for each session: number, classes seen, every metric (None if undefined), seconds.
 
-        Under the track ``active`` the column ``labels`` counts the labels spent until then.
+        Under the track ``active`` the column ``labels`` counts the labels used until then.
         """
         sessions = self.metrics.sessions
         columns: dict[str, list[Any]] = {
@@ -138,7 +193,7 @@ class Evaluation:
 
 
 def _stream_lines(metrics: StreamMetrics) -> list[str]:
-    """The figures of the whole stream; those with the same note stand in one line."""
+    """Format the metrics of the whole stream. Successive metrics with the same note share a line."""
     lines = []
     for note, group in groupby(
         (each for each in stream_metrics() if "print" in each.places), key=lambda each: each.note
@@ -149,7 +204,7 @@ def _stream_lines(metrics: StreamMetrics) -> list[str]:
 
 
 def _aligned(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """Lines in which every column is as wide as its widest cell, aligned to the right."""
+    """Format rows as lines with right-aligned columns."""
     widths = [max(map(len, column)) for column in zip(titles, *rows, strict=True)]
     return ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in (titles, *rows)]
 
@@ -164,18 +219,34 @@ def evaluate(
     on_session: Callable[[Evaluation], object] | None = None,
     encoders: EncoderStore = NO_STORE,
 ) -> Evaluation:
-    """Fit on session 0, learn the others one by one, and score all visible nodes after each.
+    """Evaluate a learner on all sessions of a stream.
 
-    A stream of the track ``active`` needs :func:`~graphfcl.evaluation.active.evaluate_active`.
+    The learner is fitted on session 0 and learns the other sessions one by one. After each session it scores all
+    visible nodes, and its predictions of the test nodes are counted. Each evaluation has its own copies of the visible
+    graphs, so a learner cannot influence another one. Streams of the track ``active`` need :func:`evaluate_active`.
 
-    Every evaluation has visible graphs of its own: what a learner does to them, no other learner sees.
+    Args:
+        learner: Learner object, or the name of a method. A method of that name is made with the seed of the stream.
+        stream: Stream of sessions, from :func:`make_stream` or :func:`load_stream`.
+        settings: With a method's name, the settings that differ from its defaults.
+        progress: True shows progress bars. A :class:`Progress` receives what the learner reports.
+        done: Evaluation of an interrupted run of the same learner. The run continues with the next session.
+        on_session: Function that is called after each session with the evaluation so far.
+        encoders: Store from which pre-trained encoders are read and to which they are written.
 
-    learner: one that is made, or the name of a method, which gets the seed of the stream. settings: with a name, those
-    that differ from the method's defaults.
-    progress: receives what the learner reports while it works; True shows it.
-    done: the evaluation of an interrupted run of the same learner; its flags hold, and the next session follows.
-    on_session: called with the evaluation so far after each session.
-    encoders: where pre-trained encoders are read and stored.
+    Returns:
+        The evaluation, with confusion matrices, times and metrics.
+
+    Raises:
+        InputError: If an argument cannot be used, or the learner's scores have the wrong shape.
+        DivergenceError: If training diverges, or the learner's scores are NaN.
+
+    Examples:
+        >>> from graphfcl import evaluate, load_dataset, make_stream
+        >>> graph, _ = load_dataset("synthetic:nodes=200,edges=800,classes=6,features=30")
+        >>> stream = make_stream(graph, way=1, shot=5, seed=0)
+        >>> evaluate("sgc-ridge", stream)
+        Evaluation(3 sessions, average accuracy ... %)
     """
     learner = learner_for(learner, stream, settings)
     if stream.protocol.track == "active":
@@ -194,7 +265,7 @@ def evaluate(
             start = time.perf_counter()
             learn()
             seconds = time.perf_counter() - start
-            confusion = ask(learner, stream, number)
+            confusion = compute_confusion(learner, stream, number)
             evaluation = replace(
                 evaluation,
                 confusions=(*evaluation.confusions, confusion),
@@ -202,35 +273,37 @@ def evaluate(
             )
             if on_session is not None:
                 on_session(evaluation)
-            tell_session(watching, evaluation, len(stream))
+            report_session(watching, evaluation, len(stream))
     return evaluation
 
 
 def learner_for(learner: Any, stream: Any, settings: Mapping[str, Any] | None) -> Learner:
-    """The learner to evaluate on a stream: itself, or that of a method's name.
+    """Return the learner itself, or make the one of a method's name.
 
-    A class and a graph are what one gives first; each gets the call that makes of it what is needed.
+    Passing a class or a graph is a common mistake, so the error names the call that makes a learner or a stream of it.
     """
     if is_graph(stream):
         raise InputError(
-            "evaluate needs a stream of sessions, and got a graph: make_stream(graph, seed=0) makes one of it."
+            "evaluate needs a stream of sessions and got a graph: make one with make_stream(graph, seed=0)."
         )
     if isinstance(learner, str):
         return find_method(learner).make(dict(settings or {}), seed=stream.seed)
     if isinstance(learner, type):
         raise InputError(
-            f"evaluate needs a learner, and got the class {learner.__name__}: {learner.__name__}(seed=0) makes one."
+            f"evaluate needs a learner and got the class {learner.__name__}: make one with {learner.__name__}(seed=0)."
         )
     if settings is not None:
-        raise InputError("settings belong to the name of a method: a learner that is made has its own, leave them out.")
+        raise InputError(
+            "settings need the name of a method: a learner object has its own settings, so leave them out."
+        )
     return learner
 
 
-def ask(learner: Learner, stream: Stream, session: int) -> np.ndarray:
-    """The confusion matrix after a session, in the joint label space of all classes seen.
+def compute_confusion(learner: Learner, stream: Stream, session: int) -> np.ndarray:
+    """Compute the confusion matrix after a session, in the joint label space of all classes seen.
 
-    The learner scores all visible nodes, in shuffled blocks, so that it cannot see which of them count. Under
-    ``paper``, whose sessions name the queries, it scores those alone.
+    The learner scores all visible nodes in shuffled blocks, so that it cannot tell which of them are test nodes. Under
+    the protocol ``paper``, whose sessions contain the query nodes, it scores only these.
     """
     queries, classes = stream.queries(session), stream.classes_seen(session)
     numbers = stream.evaluation_numbers(session)
@@ -243,7 +316,7 @@ def ask(learner: Learner, stream: Stream, session: int) -> np.ndarray:
 def scores_in_blocks(
     learner: Learner, stream: Stream, session: int, classes: int
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Node numbers that a learner scores after a session, and its (nodes, classes) scores, block by block."""
+    """Yield blocks of node numbers and the learner's (nodes, classes) scores of them after a session."""
     visible, numbers = stream.evaluation_graph(session), stream.evaluation_numbers(session)
     for nodes in _blocks(numbers, stream.queries(session), stream, session):
         # A copy: the learner may change what it gets.
@@ -253,30 +326,30 @@ def scores_in_blocks(
 
 
 def _blocks(numbers: np.ndarray, queries: Queries, stream: Stream, session: int) -> list[np.ndarray]:
-    """The node numbers that a learner scores, block by block."""
+    """Split the node numbers that a learner scores into blocks."""
     if stream.protocol.name == "paper":
         return [queries.nodes]
     if stream.graph.shuffled:
-        # In the order of the graph's nodes: on the disk a block is then a range of rows, which is read at once.
+        # In the order of the graph's rows: a block of a graph on disk is then one range, which is read at once.
         order = numbers[np.argsort(stream.node_of_number[numbers])]
     else:
         order = draw_evaluation_order(stream.graph, stream.seed, session, numbers)
-    return np.array_split(order, max(BLOCKS, -(-order.size // LARGEST_BLOCK)))
+    return np.array_split(order, max(FEWEST_BLOCKS, -(-order.size // LARGEST_BLOCK)))
 
 
 def fit_base(learner: Learner, stream: Stream, progress: Progress, encoders: EncoderStore) -> None:
-    """Session 0."""
+    """Fit a learner on session 0."""
     learner.fit(stream.base, _only_progress(progress), _only_encoders(encoders))
 
 
-def tell_session(progress: Progress, evaluation: Evaluation, sessions: int) -> None:
-    """Say that a session is done, and how well. sessions: of the stream, without session 0."""
+def report_session(progress: Progress, evaluation: Evaluation, sessions: int) -> None:
+    """Report the last session and its accuracy. ``sessions`` is the number of sessions after session 0."""
     confusion = evaluation.confusions[-1]
     progress.step("sessions", len(evaluation.confusions) - 1, sessions, score=balanced_accuracy(confusion))
 
 
 def _only_progress(progress: Progress) -> Progress:
-    """What a learner gets of the progress: two functions, and nothing that holds stream, folder or results."""
+    """Wrap a progress object, so that a learner cannot reach the stream, folders or results through it."""
     only = Progress()
     only.step = lambda *values, **named: progress.step(*values, **named)  # type: ignore[method-assign]
     only.checkpoint = lambda learner: progress.checkpoint(learner)  # type: ignore[method-assign]
@@ -284,7 +357,7 @@ def _only_progress(progress: Progress) -> Progress:
 
 
 def _only_encoders(encoders: EncoderStore) -> EncoderStore:
-    """The same of the encoders: one function."""
+    """Wrap a store of encoders in the same way."""
     only = EncoderStore()
     only.get = lambda key, compute: encoders.get(key, compute)  # type: ignore[method-assign]
     return only

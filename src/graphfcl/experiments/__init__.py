@@ -1,4 +1,4 @@
-"""Runs and grids of runs, and what they leave behind."""
+"""Runs, grids of runs, and the files that they write."""
 
 from graphfcl.runtime.lazy_names import names_of_stub
 

@@ -1,4 +1,4 @@
-"""The benchmark: fifty streams, of five graphs with ten seeds each, identified by their hashes."""
+"""The benchmark: fifty streams, ten seeds on each of five graphs, identified by their hashes."""
 
 import json
 import warnings
@@ -19,7 +19,7 @@ SEEDS = 10
 
 @dataclass(frozen=True)
 class Verified:
-    """One stream of the benchmark. same: whether it is the committed one; None if the graph's files are missing."""
+    """A compared stream. ``same`` says whether it has the published hash; None if the graph's files are missing."""
 
     graph: str
     seed: int
@@ -28,25 +28,25 @@ class Verified:
 
 @cache
 def benchmark_hashes() -> dict[str, Any]:
-    """``protocol_version``: of all of them. ``streams``: graph → the hashes of seeds 0 to 9."""
+    """The published hashes: ``protocol_version``, and ``streams``, which maps a graph to the hashes of seeds 0 to 9."""
     return json.loads(files("graphfcl.experiments").joinpath("benchmark.json").read_text())
 
 
 def benchmark_streams(graph: str, data_dir: Path | None) -> Iterator[Stream]:
-    """The ten streams of a graph, drawn here."""
+    """Draw the ten streams of a graph."""
     loaded, protocol = load_dataset(graph, data_dir=data_dir)
     for seed in range(SEEDS):
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", GraphfclWarning)  # that small classes are left out is part of the benchmark
+            warnings.simplefilter("ignore", GraphfclWarning)  # the benchmark leaves small classes out
             stream = make_stream(loaded, protocol, seed=seed)
         yield stream
 
 
 def verify_graph(graph: str, data_dir: Path | None) -> Iterator[Verified]:
-    """Draw the streams of a graph and compare them with the committed hashes."""
+    """Draw the streams of a graph and compare them with the published hashes."""
     hashes = benchmark_hashes()["streams"].get(graph)
     if hashes is None:
-        raise InputError(f"{graph} is no graph of the benchmark: it has {', '.join(GRAPHS)}.")
+        raise InputError(f"{graph} is not a graph of the benchmark: choose one of {', '.join(GRAPHS)}.")
     dataset, _ = find_dataset(graph)
     if dataset.files and dataset.missing_files(data_folder(data_dir)):
         yield from (Verified(graph, seed, None) for seed in range(SEEDS))
@@ -56,6 +56,6 @@ def verify_graph(graph: str, data_dir: Path | None) -> Iterator[Verified]:
 
 
 def verify_stream(stream: Stream, graph: str) -> Verified:
-    """Whether a stream, which may come from a file, is that of the benchmark for its graph and seed."""
+    """Compare a stream, for example from a file, with the benchmark's stream of its graph and seed."""
     hashes = benchmark_hashes()["streams"].get(graph, [])
     return Verified(graph, stream.seed, stream.seed < len(hashes) and stream_hash(stream) == hashes[stream.seed])

@@ -18,23 +18,27 @@ from graphfcl.experiments.runs import Run, run
 from graphfcl.methods import Learner, Progress, find_method
 from graphfcl.stream import PROTOCOL_VERSION, Stream, make_stream, refuse_other_version
 
-MAY_BE_EMPTY = ("source", "strategy", "strategy_source")
-OTHER_FOLDER = "take another --out folder; nothing in this one was changed"
-EMBEDDED_NODES = 1500  # at most so many nodes are in an embedding picture
+OPTIONAL_KEYS = ("source", "strategy", "strategy_source")  # part of key and JSON only if they are not empty
+OTHER_FOLDER = "choose another --out folder; nothing in this one was changed"
+EMBEDDED_NODES = 1500  # at most, in an embedding plot
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A method with some settings on a dataset under some rules with a seed.
+    """A run of a method with some settings on a dataset, under some rules and with a seed.
 
-    variant: what the row of a table is called; by default the method's name.
-    rules, settings: changes to the dataset's protocol and to the method's settings.
-    embed: keep a picture of the embedding after the last session.
-    source: ``module:Class`` and the hash of the code of a method from outside; empty for graphfcl's own, and then no
-        part of key and JSON.
-    strategy: under the track ``active``, what names nodes to label. strategy_source: of one from outside, like
-        ``source``. Both are no part of key and JSON where they are empty.
-    protocol_version: the protocol version that it runs under.
+    Args:
+        dataset: Name of the dataset, with its options.
+        method: Name of the method.
+        seed: Seed of the stream and the learner.
+        variant: Name of the row in tables. The default is the method's name, followed by the strategy's.
+        rules: Changes to the dataset's default protocol.
+        settings: Changes to the method's default settings.
+        embed: Store a plot of the embedding after the last session.
+        source: ``module:Class`` and hash of the code of a method from outside the package; empty for its own methods.
+        strategy: Strategy under the track ``active``; empty under other tracks.
+        strategy_source: The same as ``source`` for the strategy.
+        protocol_version: Protocol version under which the cell runs.
     """
 
     dataset: str
@@ -51,33 +55,34 @@ class Cell:
 
     @property
     def row(self) -> str:
+        """Name of the row in tables."""
         return self.variant or (f"{self.method}, {self.strategy}" if self.strategy else self.method)
 
     @property
     def key(self) -> str:
-        """Names its file: see :func:`cell_key`."""
+        """Name of its file: see :func:`cell_key`."""
         return cell_key(self.as_json())
 
     def as_json(self) -> dict[str, Any]:
-        values = {name: value for name, value in asdict(self).items() if name not in MAY_BE_EMPTY or value}
+        values = {name: value for name, value in asdict(self).items() if name not in OPTIONAL_KEYS or value}
         return json.loads(json.dumps(values))
 
 
 def cell_key(values: dict[str, Any]) -> str:
-    """The key of a cell as JSON; cells that differ in anything but the name of their row have different keys."""
-    named = {name: value for name, value in values.items() if name != "variant"}
-    return hashlib.sha256(json.dumps(named, sort_keys=True).encode()).hexdigest()[:20]
+    """Hash the JSON of a cell. Cells that differ only in the name of their row have the same key."""
+    hashed = {name: value for name, value in values.items() if name != "variant"}
+    return hashlib.sha256(json.dumps(hashed, sort_keys=True).encode()).hexdigest()[:20]
 
 
 def cell_stream(cell: Cell, data_dir: Path | None) -> Stream:
-    """The stream of a cell; some are kept, because cells of one seed follow each other."""
+    """The stream of a cell. The last streams are cached, because cells with the same seed follow each other."""
     return _stream(cell.dataset, cell.seed, json.dumps(cell.rules, sort_keys=True), data_dir)
 
 
 @lru_cache(maxsize=3)
 def _graph(dataset: str, data_dir: Path | None) -> Any:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", GraphNote)  # each worker would repeat it
+        warnings.simplefilter("ignore", GraphNote)  # every worker would repeat the notes
         return load_dataset(dataset, data_dir=data_dir)
 
 
@@ -91,7 +96,7 @@ def _stream(dataset: str, seed: int, rules: str, data_dir: Path | None) -> Strea
 def run_cell(
     cell: Cell, *, device: str, encoders: Path, data_dir: Path | None, progress: bool | Progress | None = None
 ) -> dict[str, Any]:
-    """The result of a cell, as :func:`graphfcl.experiments.run` gives it."""
+    """Run a cell and return its result, as :func:`graphfcl.experiments.run` does."""
     sources = [(cell.method, find_method(cell.method, cell.source).source, cell.source)]
     if cell.strategy and not needs_oracle(cell.strategy):
         strategy = find_strategy(cell.strategy, cell.strategy_source)
@@ -99,8 +104,8 @@ def run_cell(
     for name, now, then in sources:
         if now != then:
             raise InputError(
-                f"the code of {name} was edited after this grid was started: start it again, and its cells run with "
-                "the new code."
+                f"the code of {name} was edited after this grid was started: start the grid again to run its cells "
+                "with the new code."
             )
     refuse_other_version(cell.protocol_version, f"the cell of {cell.method}", OTHER_FOLDER)
     stream = cell_stream(cell, data_dir)
@@ -110,26 +115,28 @@ def run_cell(
 
 
 def _embedding(learner: Learner, stream: Stream) -> dict[str, Any]:
-    return {"embedding": picture(learner, stream)}
+    return {"embedding": embedding_plot(learner, stream)}
 
 
-def picture(learner: Learner, stream: Stream) -> dict[str, Any]:
-    """t-SNE of the embeddings of test nodes after the last session: the same nodes for every learner on a stream."""
+def embedding_plot(learner: Learner, stream: Stream) -> dict[str, Any]:
+    """Compute t-SNE of embeddings of test nodes after the last session, with the same nodes for every learner."""
     from sklearn.manifold import TSNE
 
     stream, last = stream.fresh(), len(stream)
     queries, visible = stream.queries(last), stream.evaluation_graph(last)
     random = np.random.default_rng([stream.seed, 9])
     chosen = np.sort(random.permutation(queries.nodes.size)[:EMBEDDED_NODES])
-    vectors = learner.vectors_to_draw(visible, visible.nodes)  # all: queries stay hidden from the learner
+    vectors = learner.vectors_to_draw(
+        visible, visible.nodes
+    )  # of all nodes, so that the learner cannot tell the test nodes
     if vectors is None:
         return {}
     values = vectors[visible.rows(queries.nodes[chosen])]
     perplexity = min(30.0, max(2.0, (chosen.size - 1) / 3))
-    flat = TSNE(perplexity=perplexity, init="pca", random_state=stream.seed).fit_transform(values.astype(np.float64))
+    points = TSNE(perplexity=perplexity, init="pca", random_state=stream.seed).fit_transform(values.astype(np.float64))
     return {
         "nodes": stream.node_of_number[queries.nodes[chosen]].tolist(),
         "labels": queries.labels[chosen].tolist(),
-        "x": [round(float(x), 2) for x in flat[:, 0]],
-        "y": [round(float(y), 2) for y in flat[:, 1]],
+        "x": [round(float(x), 2) for x in points[:, 0]],
+        "y": [round(float(y), 2) for y in points[:, 1]],
     }

@@ -1,4 +1,4 @@
-"""Pre-trained encoders as files: computed once for a session 0 and a seed, used by every method."""
+"""Pre-trained encoders as files, computed once for a session 0 and a seed and shared by all methods."""
 
 import hashlib
 import json
@@ -17,7 +17,7 @@ from graphfcl.version import __version__
 
 
 class EncoderFolder(EncoderStore):
-    """A folder with one file per encoder. The first process that needs it computes it; others wait meanwhile."""
+    """A folder with one file per encoder. The first process that needs an encoder computes it; others wait."""
 
     def __init__(self, folder: str | Path, stream: Stream, source: str = "") -> None:
         import torch
@@ -26,7 +26,7 @@ class EncoderFolder(EncoderStore):
         self.stream_key = {
             "graph": stream.graph.sha256,
             "protocol_version": stream.protocol.protocol_version,
-            # Own methods pre-train on session 0, whatever K is; other code may read K from it.
+            # The package's methods pre-train on session 0 independently of K. Other code may depend on K.
             "stream": stream_hash(stream) if source else session_zero_hash(stream),
             "stream_seed": stream.seed,
             "graphfcl": __version__,
@@ -35,19 +35,19 @@ class EncoderFolder(EncoderStore):
         }
 
     def get(self, key: dict[str, Any], compute: Callable[[], Tensors]) -> Tensors:
-        whole = {**self.stream_key, **key}
-        digest = hashlib.sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()
+        full_key = {**self.stream_key, **key}
+        digest = hashlib.sha256(json.dumps(full_key, sort_keys=True).encode()).hexdigest()
         path = self.folder / f"{digest[:16]}.safetensors"
-        with self._alone(path):
-            tensors = self._read(path, whole)
+        with self._locked(path):
+            tensors = self._read(path, full_key)
             if tensors is None:
                 tensors = compute()
-                save_checkpoint(path, LearnerState(tensors), whole)
+                save_checkpoint(path, LearnerState(tensors), full_key)
         return tensors
 
     @contextmanager
-    def _alone(self, path: Path) -> Iterator[None]:
-        """Hold the lock of an encoder; it is released when the process ends."""
+    def _locked(self, path: Path) -> Iterator[None]:
+        """Hold the lock of an encoder. It is released at the latest when the process ends."""
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             path.with_suffix(".lock").touch()
@@ -59,6 +59,7 @@ class EncoderFolder(EncoderStore):
             yield
 
     def _read(self, path: Path, key: dict[str, Any]) -> Tensors | None:
+        """Read an encoder; None if it is missing, damaged or has another key. A damaged file is set aside."""
         if not path.exists():
             return None
         try:

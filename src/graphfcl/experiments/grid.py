@@ -16,11 +16,13 @@ from graphfcl.stream import refuse_other_version
 
 @dataclass(frozen=True)
 class Grid:
-    """Cells that belong together, and what they are for.
+    """Cells that belong together, and how a report shows them.
 
-    kind: table2, table3, sweep, shots, embed, active or grid: how a report shows them.
-    cells: those of a method from outside say from which code it comes.
-    command: what was typed.
+    Args:
+        name: Name of the grid and of its file in the folder of results.
+        kind: Kind of table that a report shows: table2, table3, sweep, shots, embed, active or grid.
+        cells: Runs of the grid. A cell with a method or strategy from outside the package gets the hash of its code.
+        command: Command that made the grid, for the report.
     """
 
     name: str
@@ -32,25 +34,24 @@ class Grid:
         object.__setattr__(self, "cells", tuple(_with_source(cell) for cell in self.cells))
 
     def save(self, folder: str | Path) -> None:
-        """Store it beside the cells, joined with the grid that is there under its name.
+        """Write the grid to a folder of results. A stored grid of the same name and kind keeps its cells.
 
-        A folder that holds a grid of another protocol version is refused.
+        Raises:
+            InputError: If the folder has a grid of another protocol version, or one of this name and another kind.
         """
         with grids_locked(folder):
             for path in _grid_files(folder):
                 _read_grid(path)
-            self._join(folder)
-            self._drop_older_code(Path(folder))
+            self._merge_into(folder)
+            self._drop_outdated_code(Path(folder))
 
-    def _join(self, folder: str | Path) -> None:
+    def _merge_into(self, folder: str | Path) -> None:
         path = Path(folder) / "grids" / f"{self.name}.json"
         cells, commands = {cell.key: cell for cell in self.cells}, [self.command]
         if path.exists():
             before = _read_grid(path)
             if before.kind != self.kind:
-                raise InputError(
-                    f"{folder} holds a grid {self.name!r} of kind {before.kind}: give this one another name."
-                )
+                raise InputError(f"{folder} has a grid {self.name!r} of kind {before.kind}: choose another name.")
             cells = {cell.key: cell for cell in before.cells} | cells
             commands = [*before.command.splitlines(), *commands]
         values = {
@@ -61,16 +62,16 @@ class Grid:
         }
         write_bytes(path, json.dumps(values, indent=1).encode())
 
-    def _drop_older_code(self, folder: Path) -> None:
-        """Of a method or strategy whose code was edited, only cells of the new code stay: a row would mix the two."""
-        now = {cell.method: cell.source for cell in self.cells if cell.source}
+    def _drop_outdated_code(self, folder: Path) -> None:
+        """Drop cells of methods and strategies whose code was edited since: one row must not mix two versions."""
+        methods = {cell.method: cell.source for cell in self.cells if cell.source}
         strategies = {cell.strategy: cell.strategy_source for cell in self.cells if cell.strategy_source}
         for path in _grid_files(folder):
             values = json.loads(path.read_bytes())
             kept = [
                 cell
                 for cell in values["cells"]
-                if now.get(cell["method"], cell.get("source")) == cell.get("source")
+                if methods.get(cell["method"], cell.get("source")) == cell.get("source")
                 and strategies.get(cell.get("strategy"), cell.get("strategy_source")) == cell.get("strategy_source")
             ]
             if len(kept) < len(values["cells"]):
@@ -78,11 +79,12 @@ class Grid:
 
 
 def _with_source(cell: Cell) -> Cell:
+    """Add the code hashes of a method and a strategy from outside the package to a cell."""
     with suppress(InputError):  # an unknown method is reported when the cell runs
         method = find_method(cell.method) if not cell.source else None
         if method is not None and method.source:
             cell = replace(cell, method=method.name, source=method.source)
-    with suppress(InputError):  # and so is an unknown strategy
+    with suppress(InputError):  # an unknown strategy, too
         strategy = find_strategy(cell.strategy) if cell.strategy and not cell.strategy_source else None
         if strategy is not None and strategy.source:
             cell = replace(cell, strategy=strategy.name, strategy_source=strategy.source)
@@ -90,10 +92,27 @@ def _with_source(cell: Cell) -> Cell:
 
 
 def load_grids(folder: str | Path) -> list[Grid]:
-    """All grids whose cells are in a folder."""
+    """Read all grids of a folder of results.
+
+    Args:
+        folder: Folder that `graphfcl bench --out` or :func:`run_grid` has written.
+
+    Returns:
+        The grids, sorted by name. Each has ``name``, ``kind``, ``cells`` and ``command``.
+
+    Raises:
+        InputError: If the folder has no grid, or a grid is damaged or has another protocol version.
+
+    Examples:
+        >>> from graphfcl import load_grids
+        >>> from graphfcl.experiments import Cell, Grid
+        >>> Grid("penalties", "grid", (Cell("shop-demo", "sgc-ridge", seed=0),)).save("results")
+        >>> [(grid.name, len(grid.cells)) for grid in load_grids("results")]
+        [('penalties', 1)]
+    """
     paths = _grid_files(folder)
     if not paths:
-        raise InputError(f"{folder} holds no grid: give a folder that `graphfcl bench --out` has written.")
+        raise InputError(f"{folder} has no grid: give a folder that `graphfcl bench --out` has written.")
     return [_read_grid(path) for path in paths]
 
 
@@ -117,14 +136,15 @@ def _read_grid(path: Path) -> Grid:
 
 @dataclass
 class GridStatus:
-    """How far a grid is; cells of other processes are counted when they are done."""
+    """Progress of a grid. Cells that run in other calls are counted when they are done."""
 
     total: int
     done: int = 0
     failed: int = 0
-    running: dict[int, Cell] = field(default_factory=dict)  # by process
+    running: dict[int, Cell] = field(default_factory=dict)  # by number of the worker
     seconds_left: float | None = None
 
     @property
     def settled(self) -> bool:
+        """Whether every cell is done or has failed."""
         return self.done + self.failed >= self.total

@@ -1,4 +1,4 @@
-"""A grid of one's own, read from a TOML file."""
+"""Read a grid from a TOML file."""
 
 import json
 import re
@@ -30,13 +30,18 @@ Row = tuple[str, str, dict[str, Any]]  # name, method and settings
 
 
 def grid_from_toml(path: Path) -> Grid:
-    """Every combination of what a file lists.
+    """Build a grid of all combinations of the values that a file lists.
 
-    ``graphs``; ``methods``, or ``[[variants]]`` with name, method, settings and grid, which lists values of settings;
-    ``seeds`` (how many, or a list); and where the graph's rules are to be changed ``protocols``, ``tracks``, ``ways``,
-    ``shots`` (lists), ``sessions``, the numbers of classes ``base``, ``pseudo_novel``, ``novel``, and ``standardise``.
-    With ``split_shot`` all shots have the classes and test nodes of that K, and the last may be ``"all"``.
-    ``strategies`` are those tried under the track ``active`` (by default ``auto``).
+    - ``graphs`` is required, and either ``methods`` or ``[[variants]]``. A variant has name, method, settings, and
+      ``grid``, which lists values of settings.
+    - ``seeds`` is a number of seeds or a list.
+    - ``protocols``, ``tracks``, ``ways`` and ``shots`` are lists. ``sessions``, ``base``, ``pseudo_novel``, ``novel``
+      and ``standardise`` have one value. All of them change the rules of the graph.
+    - With ``split_shot``, all shots use the classes and test nodes of that K, and one shot may be ``"all"``.
+    - ``strategies`` lists strategies for the track ``active`` (default ``auto``).
+
+    Raises:
+        InputError: If the file cannot be read, or a key or value is wrong. The message names the line.
     """
     file = _GridFile.read(path)
     seeds, name = file.seeds(), file.name()
@@ -53,13 +58,13 @@ def grid_from_toml(path: Path) -> Grid:
 
 
 def _row(row: str, method: str, strategy: str) -> str:
-    """What a row is called where its method and strategy do not say it."""
+    """Name of a row; empty if method and strategy name it already."""
     return "" if row == method else f"{row}, {strategy}" if strategy else row
 
 
 @dataclass(frozen=True)
 class _GridFile:
-    """A file that was read: its values, and its text, in which errors are located."""
+    """The values of a file, and its text for the line numbers of errors."""
 
     path: Path
     text: str
@@ -86,7 +91,7 @@ class _GridFile:
             return range(seeds)
         if isinstance(seeds, list) and seeds and all(type(seed) is int and seed >= 0 for seed in seeds):
             return list(dict.fromkeys(seeds))
-        raise self.fault("seeds", "seeds must be a count or a list of whole numbers from 0 on.")
+        raise self.fault("seeds", "seeds must be a number of seeds, or a list of integers that are 0 or greater.")
 
     def name(self) -> str:
         for key in ("graphs", "methods", "strategies"):
@@ -95,7 +100,7 @@ class _GridFile:
         name = str(self.values.get("name", self.path.stem))
         if not re.fullmatch(r"[\w. -]+", name) or name.startswith(".") or name in KINDS:
             raise InputError(
-                f"{self.path}: the name {name!r} is no plain file name, or that of a table: choose another."
+                f"{self.path}: the name {name!r} is not a plain file name, or is reserved for a table: choose another."
             )
         return name
 
@@ -103,7 +108,7 @@ class _GridFile:
         return self.values.get("graphs", [])
 
     def rows(self) -> list[Row]:
-        """The methods, and every combination of values of each variant."""
+        """The rows of the grid: methods, and all combinations of values of each variant."""
         rows: list[Row] = [(name, name, {}) for name in (find_method(m).name for m in self.values.get("methods", []))]
         for number, variant in enumerate(self.values.get("variants", []), 1):
             if not isinstance(variant, dict):
@@ -116,17 +121,17 @@ class _GridFile:
         if not self.graphs() or not rows:
             raise InputError(f"{self.path} needs `graphs` and either `methods` or `[[variants]]`.")
         names = [name for name, *_ in rows]
-        twice = next((name for name in names if names.count(name) > 1), None)
-        if twice is not None:
-            raise InputError(f"{self.path}: two rows are called {twice!r}: give each a name of its own.")
+        repeated = next((name for name in names if names.count(name) > 1), None)
+        if repeated is not None:
+            raise InputError(f"{self.path}: two rows have the name {repeated!r}: give each its own name.")
         return rows
 
     @staticmethod
     def _rows_of(variant: dict[str, Any]) -> Iterator[Row]:
-        """The rows of a variant: one, or with ``grid`` one for each combination of the values that it lists."""
+        """The rows of a variant: one, or with ``grid`` one for each combination of its values."""
         for key, kind in {"name": str, "method": str, "settings": dict, "grid": dict}.items():
             if not isinstance(variant.get(key, kind()), kind):
-                raise InputError(f"{key} must be {'a text' if kind is str else 'a table, such as { size = 32 }'}.")
+                raise InputError(f"{key} must be {'a string' if kind is str else 'a table, such as { size = 32 }'}.")
         swept = flat_settings(variant.get("grid", {}))
         if "method" not in variant or not ("name" in variant or swept):
             raise InputError("it needs a name and a method.")
@@ -136,7 +141,7 @@ class _GridFile:
         method, fixed = find_method(variant["method"]), flat_settings(variant.get("settings", {}))
         both = next((key for key in swept if key in fixed), None)
         if both is not None:
-            raise InputError(f"{both} stands in settings and in grid: keep one of them.")
+            raise InputError(f"{both} is in settings and in grid: keep one of them.")
         for values in product(*swept.values()):
             chosen = dict(zip(swept, values, strict=True))
             texts = (f"{key}={value if isinstance(value, str) else json.dumps(value)}" for key, value in chosen.items())
@@ -145,7 +150,7 @@ class _GridFile:
             yield ", ".join((variant.get("name", method.name), *texts)), method.name, settings
 
     def strategies(self, rules: dict[str, Any]) -> list[str]:
-        """What names nodes to label under the track ``active``; one empty name under the others."""
+        """The strategies under the track ``active``; one empty name under other tracks."""
         if rules.get("track") != "active":
             return [""]
         listed = self.values.get("strategies", [STRATEGY])
@@ -154,7 +159,7 @@ class _GridFile:
     def rules(self) -> list[dict[str, Any]]:
         """Every combination of the rules that the file changes."""
         if "strategies" in self.values and "active" not in self.values.get("tracks", []):
-            raise self.fault("strategies", 'strategies belong to tracks = ["active"]: add it.')
+            raise self.fault("strategies", 'strategies need tracks = ["active"]: add it.')
         combinations: list[dict[str, Any]] = [{rule: self.values[rule] for rule in RULE_KEYS if rule in self.values}]
         for key, rule in LISTED_RULES.items():
             if key in self.values:
@@ -162,14 +167,16 @@ class _GridFile:
         return [{**rules, **shot} for rules in combinations for shot in self.shots()]
 
     def shots(self) -> list[dict[str, Any]]:
-        """The rules of each entry of ``shots``; one without any where the file has none."""
+        """The rules for each entry of ``shots``; one empty set of rules if the file has none."""
         shots, split_shot = self.values.get("shots", []), self.values.get("split_shot")
         if split_shot is None:
             if ALL in shots:
-                raise self.fault("shots", 'shots with "all" needs split_shot, the K that classes are chosen for.')
+                raise self.fault("shots", 'shots with "all" needs split_shot, the K for which classes are chosen.')
             return [{"shot": shot} for shot in shots] or [{}]
         if not shots or not all(shot == ALL or type(shot) is int for shot in shots) or type(split_shot) is not int:
-            raise self.fault("split_shot", 'split_shot is one K, and shots lists K up to it, or "all".')
+            raise self.fault(
+                "split_shot", 'split_shot must be one number K, and shots must list numbers up to K, or "all".'
+            )
         return shot_rules(shots, split_shot)
 
     def refuse_unknown(self, values: dict[str, Any], allowed: Sequence[str]) -> None:
@@ -178,7 +185,7 @@ class _GridFile:
                 raise self.fault(key, f"there is no key {key!r}: {did_you_mean(key, allowed)}")
 
     def fault(self, key: str, sentence: str) -> InputError:
-        """An error that names the file and the line of a key."""
+        """Make an error that names the file and the line of a key."""
         pattern = re.compile(rf"^\s*\[*\s*[\"']?{re.escape(key)}[\"']?\s*[\].=]")
         number = next((number for number, line in enumerate(self.text.splitlines(), 1) if pattern.match(line)), 1)
         return InputError(f"{self.path}, line {number}: {sentence}")

@@ -1,6 +1,6 @@
-"""The standard grids: the paper's Table 2, Table 3, parameter study and embedding picture; ``shots`` and ``active``.
+"""The standard grids: Table 2, Table 3, the parameter study and the embedding plot of the paper, ``shots``, ``active``.
 
-Seeds come first in the order of cells: a grid that is stopped early has whole seeds.
+Cells are ordered by seed, so that a grid that is stopped early has complete seeds.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,6 +18,7 @@ from graphfcl.experiments.grid import Grid
 from graphfcl.methods import GROUPS, find_method
 
 ABLATED = "hag-meta"
+# Modules of the paper: graph pseudo incremental learning (GPIL), node-level and task-level attention (NLA, TLA).
 ABLATION: dict[str, dict[str, Any]] = {
     "Proto-GNN": {"gpil": False, "nla": False, "tla": None},
     "Proto-GNN + GPIL": {"nla": False, "tla": None},
@@ -28,9 +29,9 @@ ABLATION: dict[str, dict[str, Any]] = {
     "Proto-GNN + NLA + TLA": {"gpil": False},
     "Proto-GNN + NLA + TLA + GPIL": {},
 }
-# Every row fine-tunes alike, or the rows without GPIL would differ in more than that.
+# All rows fine-tune in the same way, so that they differ only in the modules.
 ABLATION_STEPS = {"fine_tuning_steps": 20, "fine_tuning_rate": 0.005}
-# Rows of Table 2 besides the defaults: another form of a method that a reader asks for.
+# Further rows of Table 2: other forms of some methods.
 OTHER_FORMS: dict[str, tuple[str, dict[str, Any]]] = {
     "er-gnn, as printed": ("er-gnn", {"replay": "printed", "selection": "influence", "adjustments": [0.0]}),
     "hag-meta, as printed": ("hag-meta", {"hidden": 32, "size": 16}),
@@ -42,9 +43,16 @@ OTHER_FORMS: dict[str, tuple[str, dict[str, Any]]] = {
 SWEPT_WAYS, SWEPT_SHOTS = (1, 2, 3, 5), (1, 3, 5, 10)
 COMPARED = ("hag-meta", "cec")
 ACTIVE_SEEDS = 5
-ALL = "all"  # in place of a K: all labels of supports and pool
+ALL = "all"  # instead of a number K: all labels of supports and pool
 SHOTS = (1, 5, 20, 50, ALL)
-SHOTS_METHODS = ("anchor", "sgc-ridge", "ranpac", "hag-meta", "lpmc", "joint")  # anchor-pool is anchor at ALL
+SHOTS_METHODS = (
+    "anchor",
+    "sgc-ridge",
+    "ranpac",
+    "hag-meta",
+    "lpmc",
+    "joint",
+)  # without anchor-pool, which equals anchor at ALL
 SHOTS_SEEDS = 5
 KINDS = ("table1", "table2", "table3", "sweep", "shots", "embed", "active")
 
@@ -57,9 +65,9 @@ def table2(
     rules: dict[str, Any],
     variants: Mapping[str, tuple[str, dict[str, Any]]] = MappingProxyType({}),
 ) -> Grid:
-    """All methods on all datasets: strict, and `paper` in a second block.
+    """Table 2: all methods on all datasets, for each protocol.
 
-    variants: further rows: what they are called → method and settings.
+    ``variants`` maps the names of further rows to a method and its settings.
     """
     rows: dict[str, tuple[str, dict[str, Any]]] = {method: (method, {}) for method in methods} | dict(variants)
     cells = [
@@ -72,7 +80,7 @@ def table2(
 
 
 def table3(datasets: Sequence[str], seeds: int, protocols: Sequence[str], rules: dict[str, Any]) -> Grid:
-    """The eight ablation rows of HAG-Meta."""
+    """Table 3: the eight rows of the ablation of HAG-Meta."""
     cells = [
         Cell(dataset, ABLATED, seed, row, {**rules, "name": protocol}, {**changes, **ABLATION_STEPS})
         for protocol, seed, (row, changes), dataset in product(protocols, range(seeds), ABLATION.items(), datasets)
@@ -88,7 +96,7 @@ def sweep(
     ways: Iterable[int] = SWEPT_WAYS,
     shots: Iterable[int] = SWEPT_SHOTS,
 ) -> Grid:
-    """N-way × K-shot."""
+    """Parameter study: all combinations of N-way and K-shot."""
     cells = [
         Cell(dataset, method, seed, rules={**rules, "way": way, "shot": shot})
         for seed, method, way, shot, dataset in product(range(seeds), methods, ways, shots, datasets)
@@ -103,35 +111,34 @@ def shots(
     rules: dict[str, Any] | None = None,
     labels: Sequence[int | str] = (),
 ) -> Grid:
-    """Numbers of labels per new class, on the classes and test nodes of the largest K.
+    """Several numbers of labels per new class, on the classes and test nodes of the largest K.
 
-    labels: K, or ``all``. A method that uses pool labels has the same labels at every K, and runs at the last alone.
+    ``labels`` lists numbers K, or ``all``. A method that uses pool labels has the same labels at every K, so it runs
+    only at the last.
     """
-    each_k = shot_rules(labels or SHOTS)
+    rules_by_shot = shot_rules(labels or SHOTS)
     cells = [
         Cell(dataset, method, seed, rules={**(rules or {}), **shot})
         for seed, method, dataset in product(
             range(SHOTS_SEEDS if seeds is None else seeds), methods or SHOTS_METHODS, datasets or GRAPHS
         )
-        for shot in (each_k[-1:] if find_method(method).learner.uses_pool_labels else each_k)
+        for shot in (rules_by_shot[-1:] if find_method(method).learner.uses_pool_labels else rules_by_shot)
     ]
     return Grid("shots", "shots", tuple(cells))
 
 
 def shot_rules(labels: Sequence[int | str], split_shot: int | None = None) -> list[dict[str, Any]]:
-    """The rules of each number of labels, the fewest first. split_shot: None for the largest K."""
+    """The rules for each number of labels, in ascending order. ``split_shot`` is the largest K by default."""
     numbers = sorted({label for label in labels if isinstance(label, int)})
     most = max(numbers, default=None) if split_shot is None else split_shot
     if most is None:
-        raise InputError(
-            "'all' alone does not say which classes are large enough: name the largest K too, as in 50,all."
-        )
+        raise InputError("'all' alone does not say which classes are large enough: add the largest K, as in 50,all.")
     rules: list[dict[str, Any]] = [{"shot": number, "split_shot": most} for number in numbers]
     return rules + [{"shot": most, "split_shot": most, "pool_as_supports": True}] * (ALL in labels)
 
 
 def embed(datasets: Sequence[str], methods: Sequence[str], rules: dict[str, Any]) -> Grid:
-    """The embedding after some sessions (2 of 2-way 5-shot by default), seed 0."""
+    """Embedding plots with seed 0, by default after 2 sessions of 2-way 5-shot."""
     chosen = {"way": 2, "shot": 5, "sessions": 2, **rules}
     cells = [Cell(dataset, method, 0, rules=chosen, embed=True) for method in methods for dataset in datasets]
     return Grid("embed", "embed", tuple(cells))
@@ -144,7 +151,7 @@ def active(
     seeds: int | None = None,
     rules: dict[str, Any] | None = None,
 ) -> Grid:
-    """Every method with every strategy; by default five graphs, all strategies, five seeds."""
+    """Active learning: every method with every strategy, by default on five graphs with five seeds."""
     cells = [
         Cell(dataset, method, seed, rules={**(rules or {}), "track": "active"}, strategy=strategy)
         for seed, method, strategy, dataset in product(
@@ -158,5 +165,5 @@ def active(
 
 
 def all_methods() -> list[str]:
-    """Methods that are compared: all but the controls."""
+    """All methods except the controls."""
     return [name for group, names in GROUPS.items() if group != "controls" for name in names]

@@ -1,7 +1,8 @@
-"""Run the cells of a grid on a pool of workers: each takes cell after cell until all are settled.
+"""Run the cells of a grid on a pool of workers. Each worker takes one cell after the other until all are settled.
 
-Claims and results are in the folder of the grid, so workers of several calls, backends and machines may work on it at
-the same time. A worker notes which cell it begins; if it dies, the worker that claims the cell next reads the note.
+A cell is settled when it is done or has failed. Claims and results are files in the folder of the grid, so workers of
+several calls, backends and machines can share the work. Before a worker runs a cell, it writes a note. If it dies, the
+worker that claims the cell next finds this note.
 """
 
 import secrets
@@ -16,7 +17,7 @@ from typing import Any
 
 from graphfcl.active import outside_strategies, register_strategy
 from graphfcl.datasets import load_dataset, outside_datasets, register_dataset, split_options
-from graphfcl.errors import GraphfclError, GraphfclWarning, InputError, in_one_line
+from graphfcl.errors import GraphfclError, GraphfclWarning, InputError, counted, in_one_line
 from graphfcl.evaluation import find_chooser
 from graphfcl.experiments.cells import Cell, run_cell
 from graphfcl.experiments.grid import Grid, GridStatus, load_grids
@@ -28,15 +29,15 @@ from graphfcl.runtime.cores import usable_cores
 from graphfcl.runtime.source_code import reference_of
 from graphfcl.runtime.tasks import Tasks, WorkerLost, run_tasks
 
-DEATHS = 3  # a cell whose worker died so often is given up
-SECONDS_HERE, SECONDS_ELSEWHERE = 0.25, 2.0  # between two looks at the folder, which may be on another machine
+MOST_DEATHS = 3  # a cell fails when this many of its workers have died
+SECONDS_HERE, SECONDS_ELSEWHERE = 0.25, 2.0  # between two looks at a folder on this or another machine
 
 
 Registration = tuple[Callable[[Any], object], Any]  # a function that registers, and what it registers
 
 
 def registrations(grid: Grid) -> tuple[Registration, ...]:
-    """Methods, strategies and datasets of a grid, and all metrics, that were registered here and workers need."""
+    """List what was registered in this process and workers need: methods, strategies, datasets and metrics."""
     names = {name for cell in grid.cells for name in (cell.method, cell.strategy)}
     graphs = {split_options(cell.dataset)[0] for cell in grid.cells}
     methods = [method.learner for method in outside_methods() if method.name in names]
@@ -47,8 +48,8 @@ def registrations(grid: Grid) -> tuple[Registration, ...]:
         place = reference_of(code)
         if "<locals>" in place or "<lambda>" in place:
             raise InputError(
-                f"{place.partition(':')[2]} is defined inside a function or as a lambda, where processes cannot "
-                "find it: define it at the top of a module."
+                f"{place.partition(':')[2]} is defined inside a function or as a lambda, so worker processes cannot "
+                "import it: define it at the top level of a module."
             )
     return (
         *((register_method, learner) for learner in methods),
@@ -60,10 +61,16 @@ def registrations(grid: Grid) -> tuple[Registration, ...]:
 
 @dataclass(frozen=True)
 class WorkerPlan:
-    """What each worker of a call of ``run_grid`` needs.
+    """What each worker of one call of ``run_grid`` needs.
 
-    call: names the call. outside: what a worker registers first. pause: seconds between two looks at cells that others
-    have claimed.
+    Attributes:
+        folder: Folder of the grid.
+        cells: Cells to run.
+        call: Random name of the call.
+        device: Device that learners use.
+        data_dir: Folder of the datasets.
+        outside: Methods and other objects that a worker registers first.
+        pause: Seconds between two looks at cells that other workers have claimed.
     """
 
     folder: Path
@@ -89,20 +96,44 @@ def run_grid(
     threads: int | None = None,
     tasks: Tasks | None = None,
 ) -> GridStatus:
-    """Run all cells that are neither done nor failed, in ``jobs`` processes that share the cores this one may use.
+    """Run the cells of a grid in worker processes.
 
-    Other processes may work on the same folder: no cell runs twice at a time, and each call returns when all cells are
-    settled. A cell that fails is recorded and does not stop the others; it runs again only with ``retry_failed``. A
-    cell whose file is damaged, or whose graph has changed since, runs again.
+    Cells that are done or have failed before are not run again, unless their file is damaged or their graph has changed
+    since. A failure is recorded and does not stop the other cells. Several calls can work on the same folder at the
+    same time: no cell runs twice at once, and each call returns when all cells are done or have failed.
 
-    graphs: the SHA-256 of datasets' graphs as they are now; a dataset that is not among them is loaded if cells of it
-        are done.
-    start_method: how processes are started: spawn, forkserver or fork. fork is quick, but only safe on a CPU and in a
-        program that has not computed with several threads yet. With forkserver all processes together import torch
-        once; they have the environment of the program when it started the first of them.
-    threads: how many torch, BLAS and OpenMP may each start in a process, at most as many as the environment allows
-        them; an equal share of the cores where it is None.
-    tasks: an engine to run on instead of processes of this machine, with ``jobs`` workers of ``threads`` threads.
+    Args:
+        grid: Cells to run.
+        folder: Folder of results. It is created if it does not exist.
+        jobs: Number of worker processes.
+        device: Device that learners use, such as ``cpu`` or ``cuda:0``.
+        data_dir: Folder of the datasets. The default is that of :func:`load_dataset`.
+        watch: Function that is called with the progress several times a second.
+        retry_failed: Run cells again that have failed before.
+        graphs: SHA-256 of each dataset's present graph, to find outdated cells. Datasets that are not listed are loaded
+            to compute it.
+        start_method: How processes are started: ``spawn``, ``forkserver`` or ``fork``. ``fork`` is fast, but only safe
+            on a CPU and in a program that has not computed with several threads yet. With ``forkserver`` torch is
+            imported once for all processes; they get the environment variables of the moment when the first started.
+        threads: Largest number of threads that torch, BLAS and OpenMP each start in a process. The default is an equal
+            share of the cores.
+        tasks: Engine to run on instead of processes of this machine, with ``jobs`` workers of ``threads`` threads.
+
+    Returns:
+        The number of cells that are done and that have failed (``total``, ``done``, ``failed``).
+
+    Raises:
+        InputError: If an argument cannot be used, a method or strategy is unknown, the folder has results of another
+            protocol version, or workers die before they begin a cell.
+
+    Examples:
+        >>> from graphfcl import run_grid
+        >>> from graphfcl.experiments import Cell, Grid
+        >>> graph = "synthetic:nodes=200,edges=800,classes=6,features=30"
+        >>> cells = [Cell(graph, "sgc-ridge", seed, rules={"way": 1, "shot": 5}) for seed in (0, 1)]
+        >>> status = run_grid(Grid("first", "grid", tuple(cells)), "results")
+        >>> status.done, status.failed
+        (2, 0)
     """
     if start_method == "fork" and device.startswith("cuda"):
         raise InputError("a forked process cannot use a GPU: start processes with spawn or forkserver.")
@@ -122,7 +153,7 @@ def run_grid(
         return pool.status
     for cell in grid.cells:
         if not store.settled(cell):
-            find_method(cell.method, cell.source)  # a missing one is an error now, not once for every cell
+            find_method(cell.method, cell.source)  # report a missing method now, not once for every cell
             if cell.strategy:
                 find_chooser(cell.strategy, cell.strategy_source)
     plan = WorkerPlan(Path(folder).absolute(), grid.cells, pool.call, device, data_dir, registrations(grid), pause)
@@ -141,14 +172,15 @@ def _threads_of_each(threads: int | None, jobs: int) -> int:
     if threads is None:
         return max(1, usable_cores() // jobs)
     if threads < 1:
-        raise InputError(f"a process cannot work with {threads} threads: give it at least 1.")
+        raise InputError(f"threads is {threads}: give each process at least 1 thread.")
     return threads
 
 
 def _set_aside(store: CellStore, grid: Grid, graphs: Mapping[str, str], data_dir: Path | None) -> None:
-    """Set damaged files aside, and results on graphs that have changed since.
+    """Set aside damaged files, and results on graphs that have changed since.
 
-    Cells of the folder's other grids on the same datasets too, or a report would mix two graphs in one row.
+    This includes cells of the folder's other grids on the same datasets. Otherwise a report would mix results on two
+    graphs in one row.
     """
     datasets = {cell.dataset for cell in grid.cells}
     cells = {cell.key: cell for one in load_grids(store.folder) for cell in one.cells if cell.dataset in datasets}
@@ -160,21 +192,21 @@ def _set_aside(store: CellStore, grid: Grid, graphs: Mapping[str, str], data_dir
     for dataset, results in stored.items():
         try:
             now = graphs[dataset] if dataset in graphs else load_dataset(dataset, data_dir=data_dir)[0].sha256
-        except InputError:  # without the graph it is unknown whether it has changed
+        except InputError:  # the graph is missing, so nobody knows whether it has changed
             continue
         count = sum(store.set_outdated_aside(cell, now) for cell, then in results if then != now)
         if count:
             warnings.warn(
-                f"{dataset} has changed: the results of cells that ran on it before ({count}) were set aside, and the "
-                "cells run again.",
+                f"{dataset} has changed: the earlier results of {counted(count, 'cell')} were set aside, and the "
+                "affected cells run again.",
                 GraphfclWarning,
                 2,
             )
 
 
 def take_cells(plan: WorkerPlan, number: int) -> int:  # noqa: ARG001
-    """One worker: take cells until all are settled; how many it ran. number: which of the workers it is."""
-    warnings.simplefilter("ignore", GraphfclWarning)  # the process that started the grid has shown them once
+    """Run one worker: take cells until all are settled, and return how many it ran."""
+    warnings.simplefilter("ignore", GraphfclWarning)  # the main process has shown them
     for register, thing in plan.outside:
         register(thing)
     count = 0
@@ -188,18 +220,18 @@ def take_cells(plan: WorkerPlan, number: int) -> int:  # noqa: ARG001
             time.sleep(plan.pause)
     except OSError as error:
         raise InputError(
-            f"a worker cannot work in {plan.folder} ({in_one_line(error)}): check its rights and the free space there."
+            f"a worker cannot use {plan.folder} ({in_one_line(error)}): check its permissions and the free space."
         ) from error
 
 
 def _take_cell(store: CellStore, cell: Cell, plan: WorkerPlan) -> bool | None:
-    """Run a cell if it is not settled; whether it was run here, and None if another worker has claimed it."""
+    """Run a cell that is not settled. Return whether it ran here, or None if another worker has claimed it."""
     if store.settled(cell):
         return False
     with store.claim(cell) as ours:
         if not ours:
             return None
-        if store.settled(cell) or _give_up_deadly(store, cell, plan.call):
+        if store.settled(cell) or _fail_after_deaths(store, cell, plan.call):
             return False
         store.note_start(cell, plan.call)
         run_and_store(store, cell, plan)
@@ -212,65 +244,62 @@ def run_and_store(store: CellStore, cell: Cell, plan: WorkerPlan) -> None:
     try:
         encoders = plan.folder / "encoders"
         store.save(cell, run_cell(cell, device=plan.device, encoders=encoders, data_dir=plan.data_dir))
-    except Exception as error:  # whatever it is, the other cells go on
+    except Exception as error:  # no error may stop the other cells
         kind = "" if isinstance(error, GraphfclError) else f"{type(error).__name__}: "
         store.fail(cell, f"{kind}{error}", traceback.format_exc())
     finally:
         release_gpu_memory(plan.device)
 
 
-def _give_up_deadly(store: CellStore, cell: Cell, call: str) -> bool:
-    """Let a claimed cell fail if its workers of this call died too often; whether it did."""
-    if store.starts(cell, call) < DEATHS:
+def _fail_after_deaths(store: CellStore, cell: Cell, call: str) -> bool:
+    """Mark a claimed cell as failed if too many workers of this call died while running it. Return whether they did."""
+    if store.starts(cell, call) < MOST_DEATHS:
         return False
-    store.fail(cell, f"its worker died {DEATHS} times (killed, out of memory, or out of time)")
+    store.fail(cell, f"its worker died {MOST_DEATHS} times (killed, out of memory, or out of time)")
     store.forget_start(cell)
     return True
 
 
 class _Pool:
-    """The workers of one call of ``run_grid``, as the process that started them sees them.
-
-    watch: called with the status whenever the folder was looked at.
-    """
+    """The workers of one call of ``run_grid``, seen from the main process. ``watch`` receives the status regularly."""
 
     def __init__(self, grid: Grid, store: CellStore, pause: float, watch: Callable[[GridStatus], None] | None) -> None:
         self.grid, self.store, self.pause, self.watch = grid, store, pause, watch
         self.call = secrets.token_hex(8)
         self.status = GridStatus(len(grid.cells))
         self._count()
-        self.begun, self.at_start = time.monotonic(), self.status.done
-        self.looked = float("-inf")
-        self.seen, self.idle_deaths = (0, 0), 0
+        self.started_at, self.done_at_start = time.monotonic(), self.status.done
+        self.looked_at = float("-inf")
+        self.last_counts, self.idle_deaths = (0, 0), 0
 
     def look(self, *_: int) -> None:
-        """Count, estimate the time that is left, and report, once in ``pause`` seconds."""
-        if time.monotonic() - self.looked < self.pause:
+        """Count cells, estimate the remaining time, and report, at most once in ``pause`` seconds."""
+        if time.monotonic() - self.looked_at < self.pause:
             return
         self.status.running = {number: cell for number, (cell, _) in enumerate(self._started())}
         self._report()
-        self.looked = time.monotonic()
+        self.looked_at = time.monotonic()
 
     def finish(self) -> None:
-        """Report for the last time."""
+        """Report the final status."""
         self.status.running = {}
         self._report()
 
     def lost(self, task: int, error: WorkerLost) -> None:  # noqa: ARG002
-        """Start another worker for one that died, unless they die without having begun a cell."""
+        """Handle the death of a worker: the pool replaces it, unless workers keep dying before they begin a cell."""
         started = self._started()
         for cell, _ in started:
             with self.store.claim(cell) as ours:
                 if ours:
-                    _give_up_deadly(self.store, cell, self.call)
+                    _fail_after_deaths(self.store, cell, self.call)
         self._count()
-        seen = (sum(times for _, times in started), self.status.done + self.status.failed)
-        self.idle_deaths = self.idle_deaths + 1 if seen == self.seen else 0
-        self.seen = seen
-        if self.idle_deaths >= DEATHS:
+        counts = (sum(times for _, times in started), self.status.done + self.status.failed)
+        self.idle_deaths = self.idle_deaths + 1 if counts == self.last_counts else 0
+        self.last_counts = counts
+        if self.idle_deaths >= MOST_DEATHS:
             raise InputError(
                 f"workers die before they begin a cell of {self.store.folder.absolute()} ({str(error).rstrip('.')}): "
-                "check that every node sees the folder, and the memory of workers."
+                "check that every machine can reach the folder, and that workers have enough memory."
             ) from error
 
     def _count(self) -> None:
@@ -279,14 +308,14 @@ class _Pool:
 
     def _report(self) -> None:
         self._count()
-        new = self.status.done - self.at_start
+        new = self.status.done - self.done_at_start
         if new:
             left = self.status.total - self.status.done - self.status.failed
-            self.status.seconds_left = (time.monotonic() - self.begun) / new * left
+            self.status.seconds_left = (time.monotonic() - self.started_at) / new * left
         if self.watch is not None:
             self.watch(self.status)
 
     def _started(self) -> list[tuple[Cell, int]]:
-        """The cells that workers of this call have begun, and how often."""
+        """The cells that workers of this call have begun and not finished, and how often each was begun."""
         starts = ((cell, self.store.starts(cell, self.call)) for cell in self.grid.cells)
         return [(cell, times) for cell, times in starts if times]

@@ -1,4 +1,4 @@
-"""One run: a learner evaluated on a stream, with checkpoints on the way and a result at the end."""
+"""One run: evaluate a learner on a stream, save checkpoints on the way, and write the result."""
 
 import contextlib
 import gc
@@ -33,14 +33,19 @@ from graphfcl.version import __version__
 
 RESULT_FILE, CHECKPOINT_FILE, STREAM_FILE = "result.json", "checkpoint.safetensors", "stream.json"
 SECONDS_BETWEEN_CHECKPOINTS = 2.0
-STATUS, CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")  # of Linux
+STATUS, CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")  # exist on Linux
 
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """What to run: a method with its settings on a stream. ``changes`` are settings that differ from the defaults.
+    """A method with its settings on a stream.
 
-    strategy: under the track ``active``, what names nodes to label; empty under every other.
+    Args:
+        stream: Stream to evaluate on. Its seed is also the learner's.
+        method: Name of the method.
+        changes: Settings that differ from the method's defaults.
+        device: Device that the learner uses.
+        strategy: Strategy under the track ``active``; empty under other tracks.
     """
 
     stream: Stream
@@ -51,16 +56,16 @@ class Run:
 
     def __post_init__(self) -> None:
         if bool(self.strategy) != (self.stream.protocol.track == "active"):
-            fix = "name one" if not self.strategy else "take that track, or leave it out"
-            raise InputError(f"a strategy belongs to the track 'active', and only to it: {fix}.")
+            fix = "name a strategy" if not self.strategy else "use that track, or leave the strategy out"
+            raise InputError(f"the track 'active', and no other, needs a strategy: {fix}.")
 
     @property
     def seed(self) -> int:
-        """The stream's seed is the learner's too: one number repeats the run."""
+        """Seed of the stream, which is also the learner's."""
         return self.stream.seed
 
     def identity(self) -> dict[str, Any]:
-        """What two runs must share to be the same run; the device is not part of it."""
+        """The values that identify a run. The device is not part of them."""
         method = find_method(self.method)
         return {
             "dataset": self.stream.graph.name,
@@ -86,7 +91,7 @@ class Run:
         return {"strategy": strategy.name, **source, "needs_oracle": False}
 
     def short_name(self) -> str:
-        """A folder name that differs whenever the identity does."""
+        """Make a folder name that contains a hash of the identity."""
         digest = hashlib.sha256(json.dumps(self.identity(), sort_keys=True).encode()).hexdigest()
         named = f"{self.method}-{self.strategy}" if self.strategy else self.method
         return f"{self.stream.graph.name}-{named}-seed{self.seed}-{digest[:8]}"
@@ -101,14 +106,24 @@ def run(
     encoders: str | Path | None = None,
     after: Callable[[Learner], dict[str, Any]] | None = None,
 ) -> dict[str, Any]:
-    """Run it; the result as plain values, also in ``folder/result.json`` beside the stream and the checkpoint.
+    """Run a learner on a stream and return the result as plain values.
 
-    A damaged file of a work folder is computed again, and the run goes on from its checkpoint.
+    If a file of a work folder is damaged, it is computed again and the run continues from its checkpoint.
 
-    progress: receives what happens meanwhile; True shows it as `graphfcl run` does.
-    resume: go on from the folder's checkpoint; the numbers are those of an unbroken run.
-    encoders: a folder of pre-trained encoders, which all methods share; without it the encoder is computed again.
-    after: called with the learner after its last session; what it returns joins the result.
+    Args:
+        job: Stream, method and settings.
+        folder: Folder for the result (``result.json``), the stream and the checkpoint. By default nothing is written.
+        resume: Continue from the checkpoint in the folder. The results equal those of an uninterrupted run.
+        progress: True shows progress bars. A :class:`Progress` receives what the learner reports.
+        encoders: Folder of pre-trained encoders, shared by all methods. Without it the encoder is computed again.
+        after: Function that is called with the learner after its last session. Its values are added to the result.
+
+    Returns:
+        Metrics, confusion matrices, costs and versions, as plain values.
+
+    Raises:
+        InputError: If the folder has the result or checkpoint of another run, or an unfinished run and ``resume`` is
+            False.
     """
 
     def attempt() -> dict[str, Any]:
@@ -141,9 +156,9 @@ def _run(
             if resume:
                 recorder.restore(learner, job.stream)
             elif not (folder / RESULT_FILE).exists():
-                raise InputError(f"{folder} holds an unfinished run: go on with --resume, or choose another --out.")
+                raise InputError(f"{folder} has an unfinished run: continue it with --resume, or choose another --out.")
         elif resume:
-            warnings.warn(f"{folder} holds no checkpoint: the run starts from the beginning.", GraphfclWarning, 2)
+            warnings.warn(f"{folder} has no checkpoint: the run starts from the beginning.", GraphfclWarning, 2)
         save_stream(job.stream, folder / STREAM_FILE)
     evaluate_stream = (
         partial(evaluate_active, chooser=partial(find_chooser, job.strategy)) if job.strategy else evaluate
@@ -167,36 +182,36 @@ def _run(
 
 
 class _Recorder(Progress):
-    """Passes progress on, and saves the learner with the evaluation so far."""
+    """Forward progress, and save checkpoints of the learner and the evaluation so far."""
 
     outer: Progress = SILENT
 
     def __init__(self, folder: Path | None, identity: dict[str, Any], evaluation: Evaluation) -> None:
         self.folder, self.identity, self.evaluation = folder, identity, evaluation
-        self.begun = time.perf_counter()
-        self.earlier = 0.0
-        self.earlier_peak = 0.0  # MB, of the parts of an interrupted run
-        self.saved = -SECONDS_BETWEEN_CHECKPOINTS
+        self.started_at = time.perf_counter()
+        self.earlier_seconds = 0.0  # of the earlier parts of an interrupted run
+        self.earlier_peak = 0.0  # in MB, of the earlier parts
+        self.saved_at = -SECONDS_BETWEEN_CHECKPOINTS
 
     def elapsed(self) -> float:
-        return self.earlier + time.perf_counter() - self.begun
+        return self.earlier_seconds + time.perf_counter() - self.started_at
 
     def peak(self) -> float:
-        """The most memory on the host, in MB, over all parts of an interrupted run."""
+        """Peak memory of the host in MB, over all parts of an interrupted run."""
         return max(self.earlier_peak, peak_memory_mb())
 
     def step(self, stage: str, step: int, total: int, *, loss: float | None = None, score: float | None = None) -> None:
         self.outer.step(stage, step, total, loss=loss, score=score)
 
     def checkpoint(self, learner: Learner) -> None:
-        if time.perf_counter() - self.saved >= SECONDS_BETWEEN_CHECKPOINTS:
+        if time.perf_counter() - self.saved_at >= SECONDS_BETWEEN_CHECKPOINTS:
             self._save(learner)
         self.outer.checkpoint(learner)
 
     def session(self, learner: Learner, so_far: Evaluation) -> None:
-        if not self.evaluation.confusions and self.earlier:
-            # The fit was interrupted: its time is that of all its parts.
-            so_far = replace(so_far, seconds=(self.earlier + so_far.seconds[0],))
+        if not self.evaluation.confusions and self.earlier_seconds:
+            # The fit was interrupted: add the time of its earlier parts.
+            so_far = replace(so_far, seconds=(self.earlier_seconds + so_far.seconds[0],))
         self.evaluation = so_far
         self._save(learner)
 
@@ -216,7 +231,7 @@ class _Recorder(Progress):
         if learner.last_tables is not None:
             values["tables"] = learner.last_tables.names
         save_checkpoint(self.folder / CHECKPOINT_FILE, learner.state(), values)
-        self.saved = time.perf_counter()
+        self.saved_at = time.perf_counter()
 
     def restore(self, learner: Learner, stream: Stream) -> None:
         assert self.folder is not None
@@ -224,19 +239,19 @@ class _Recorder(Progress):
         state, values = load_checkpoint(path)
         if values["identity"] != self.identity:
             refuse_other_version(values["identity"].get("protocol_version"), str(path), "choose another --out")
-            raise InputError(f"{path} belongs to another run: {self._fix(values['identity'])} another --out.")
+            raise InputError(f"{path} belongs to another run: {self._remedy(values['identity'])} another --out.")
         learner.load_state(state)
         if learner.last_tables is not None:
             learner.last_tables.recall(values.get("tables", ()))
-        self.earlier = values["elapsed"]
+        self.earlier_seconds = values["elapsed"]
         self.earlier_peak = values["peak_memory_mb"]
         matrices = tuple(np.array(matrix, dtype=np.int64) for matrix in values["confusions"])
         answered = tuple(np.array(nodes, dtype=np.int64) for nodes in values["answered"])
         flags = DeclaredFlags(**values["flags"])
         self.evaluation = Evaluation(matrices, tuple(values["seconds"]), stream.session_of_class, answered, flags)
 
-    def _fix(self, there: dict[str, Any]) -> str:
-        """What to do about a checkpoint of a run that is not this one."""
+    def _remedy(self, there: dict[str, Any]) -> str:
+        """Words for a message about the checkpoint of another run: what the user can do."""
         for part, key, source in (("method", "method", "source"), ("strategy", "strategy", "strategy_source")):
             same = there.get(key) == self.identity.get(key)
             if same and there.get(source) != self.identity.get(source):
@@ -257,11 +272,11 @@ def _refuse_another_run(folder: Path, identity: dict[str, Any]) -> None:
     if there:
         refuse_other_version(there.get("protocol_version"), str(path), "choose another --out")
     if any(there.get(key) != value for key, value in identity.items()):
-        raise InputError(f"{folder} holds the result of another run: choose another --out.")
+        raise InputError(f"{folder} has the result of another run: choose another --out.")
 
 
 def result_values(evaluation: Evaluation, job: Run, learner: Learner) -> dict[str, Any]:
-    """Metrics, matrices and costs as plain values."""
+    """Convert metrics, matrices and costs to plain values."""
     metrics, flags = evaluation.metrics, evaluation.flags
     sessions = [
         {"session": session.session, "classes": session.classes, **session.values, "seconds": seconds}
@@ -295,7 +310,7 @@ def result_values(evaluation: Evaluation, job: Run, learner: Learner) -> dict[st
 
 
 def _active_values(evaluation: Evaluation, job: Run, sessions: list[dict[str, Any]]) -> dict[str, Any]:
-    """The metrics of the track ``active`` and the ids that were labelled; sessions get labels and classes found."""
+    """Metrics of the track ``active`` and the labelled ids. The counts of each session are added to ``sessions``."""
     record = active_record(evaluation, job.stream)
     for session, labels, classes in zip(sessions, record.labels.tolist(), record.classes_found.tolist(), strict=True):
         session |= {"labels": labels, "novel_classes_found": classes}
@@ -309,7 +324,7 @@ def _plain(matrix: np.ndarray) -> list[list[float | None]]:
 
 
 def versions(device: str) -> dict[str, str]:
-    """What the numbers were computed with."""
+    """Versions of the software, and the machine, that computed a result."""
     import scipy
     import torch
 
@@ -331,18 +346,18 @@ def versions(device: str) -> dict[str, str]:
 
 
 def forget_peaks(device: str) -> None:
-    """Let the peaks count from now on; that of the host only where the system can do that (Linux)."""
+    """Reset the peak memory counters. The counter of the host can be reset only on Linux."""
     with contextlib.suppress(OSError):
         CLEAR.write_text("5")
     if device.startswith("cuda"):
         import torch
 
-        torch.cuda.init()  # before that there is nothing to reset, and torch refuses
+        torch.cuda.init()  # torch refuses to reset the counter before
         torch.cuda.reset_peak_memory_stats(device)
 
 
 def peak_memory_mb() -> float:
-    """The most memory this process has held since :func:`forget_peaks`; 0 where the system does not say it."""
+    """Peak memory of this process in MB since :func:`forget_peaks`; 0 where the system does not report it."""
     with contextlib.suppress(OSError, StopIteration, ValueError):
         line = next(line for line in STATUS.read_text().splitlines() if line.startswith("VmHWM:"))
         return int(line.split()[1]) / 1024
@@ -350,7 +365,7 @@ def peak_memory_mb() -> float:
 
 
 def peak_gpu_memory_mb(device: str) -> float | None:
-    """The most memory that tensors of this process have held on the GPU since :func:`forget_peaks`; None on a CPU."""
+    """Peak memory of tensors on the GPU in MB since :func:`forget_peaks`; None on a CPU."""
     if not device.startswith("cuda"):
         return None
     import torch
@@ -359,9 +374,9 @@ def peak_gpu_memory_mb(device: str) -> float | None:
 
 
 def release_gpu_memory(device: str) -> None:
-    """Give back what torch keeps of a GPU's memory for itself: other processes need it."""
+    """Release the GPU memory that torch caches, so that other processes can use it."""
     if device.startswith("cuda"):
         import torch
 
-        gc.collect()  # learners and their parts hold each other
+        gc.collect()  # learners contain reference cycles
         torch.cuda.empty_cache()

@@ -1,4 +1,4 @@
-"""Metrics: from confusion matrices to figures, and statistics over seeds."""
+"""Metrics computed from confusion matrices, and statistics over seeds."""
 
 from graphfcl.runtime.lazy_names import names_of_stub
 

@@ -1,17 +1,19 @@
-"""All metrics of a stream, and their registry. Every one is a function of confusion matrices.
+"""The built-in metrics and their registry. Every metric is a function of confusion matrices.
 
 Balanced accuracy: A_t = 1/|C| Σ_{c ∈ C} correct_c / nodes_c, the mean recall over the classes C that have test nodes.
 Plain accuracy: Σ_c correct_c / Σ_c nodes_c, the share of test nodes that are classified correctly.
 Macro F1: the mean over the classes that have test nodes of 2·correct / (true + predicted).
-Base and novel: b and n, the balanced accuracy over the classes of session 0 and of sessions 1..t; harmonic mean: 2bn /
-(b + n). n and the harmonic mean do not exist at session 0.
-PD = A_0 − A_T, RPD = PD / A_0 (none if A_0 is 0). Average: 1/(T + 1) Σ_t A_t.
+Base and novel: b and n, the balanced accuracy over the classes of session 0 and of sessions 1..t. Harmonic mean: 2bn /
+(b + n). The novel accuracy and the harmonic mean are undefined at session 0.
+Performance drop (PD) = A_0 − A_T. Relative performance drop (RPD) = PD / A_0, undefined if A_0 is 0.
+Average: 1/(T + 1) Σ_t A_t.
 Forgetting: 1/T Σ_{j<T} (max_{j≤l<T} a_{l,j} − a_{T,j}), where a_{t,j} is the accuracy after session t on the classes of
-session j, in the joint label space; none without a session after 0.
+session j, in the joint label space; undefined if session 0 is the only one.
 
-Under the track ``active``, A(ℓ) is the balanced accuracy over all classes of the stream with ℓ labels spent, linear
-between sessions; a class without a labelled node counts 0. With B the budget of the whole stream: A(0.6 B) and A(B),
-over all classes and over those that session 0 lacks. Classes found: novel classes with a label in the end / all.
+Under the track ``active``, A(ℓ) is the balanced accuracy over all classes of the stream after ℓ labels, interpolated
+linearly between sessions. A class without a labelled node counts as 0. With B the label budget of the whole stream, the
+metrics are A(0.6 B) and A(B), over all classes and over the novel classes. "Classes found" is the share of novel
+classes with a labelled node after the last session.
 """
 
 from collections.abc import Callable, Sequence
@@ -37,7 +39,7 @@ from graphfcl.runtime.source_code import reference_of
 
 Metric = SessionMetric | StreamMetric | ActiveMetric
 AnyMetric = TypeVar("AnyMetric", SessionMetric, StreamMetric, ActiveMetric)
-PART = 0.6  # of the budget
+PARTIAL_BUDGET = 0.6  # share of the budget at which accuracy is also reported
 
 # Functions of one confusion matrix (rows: true columns, columns: predicted)
 
@@ -49,14 +51,14 @@ def confusion_matrix(labels: np.ndarray, predictions: np.ndarray, classes: int) 
 
 
 def recalls(confusion: np.ndarray) -> np.ndarray:
-    """(classes,) share of each class's nodes that are classified correctly; NaN for a class without nodes."""
+    """Recall of each class, shape (classes,); NaN for a class without nodes."""
     total = confusion.sum(axis=1)
     correct = np.diagonal(confusion)
     return np.divide(correct, total, out=np.full(total.shape, np.nan), where=total > 0)
 
 
 def balanced_accuracy(confusion: np.ndarray, among: np.ndarray | None = None) -> float:
-    """Mean recall over the classes (or over those where ``among`` is true) that have nodes."""
+    """Mean recall over the classes with nodes; with a mask ``among``, only over its classes."""
     values = recalls(confusion)
     if among is not None:
         values = values[among]
@@ -65,7 +67,7 @@ def balanced_accuracy(confusion: np.ndarray, among: np.ndarray | None = None) ->
 
 
 def accuracy(confusion: np.ndarray, among: np.ndarray | None = None) -> float:
-    """Share of nodes (of the classes where ``among`` is true) that are classified correctly."""
+    """Share of nodes that are classified correctly; with a mask ``among``, only nodes of its classes."""
     correct, total = np.diagonal(confusion), confusion.sum(axis=1)
     if among is not None:
         correct, total = correct[among], total[among]
@@ -73,7 +75,7 @@ def accuracy(confusion: np.ndarray, among: np.ndarray | None = None) -> float:
 
 
 def macro_f1(confusion: np.ndarray) -> float:
-    """Mean over the classes with nodes of 2·correct / (true + predicted)."""
+    """Mean of 2·correct / (true + predicted) over the classes with nodes."""
     true, predicted = confusion.sum(axis=1), confusion.sum(axis=0)
     present = true > 0
     if not present.any():
@@ -82,7 +84,7 @@ def macro_f1(confusion: np.ndarray) -> float:
 
 
 def harmonic_mean(first: float, second: float) -> float:
-    """2ab/(a + b); 0 if both are 0."""
+    """Harmonic mean 2ab / (a + b); 0 if both are 0."""
     return 2 * first * second / (first + second) if first + second > 0 else first * second
 
 
@@ -99,7 +101,7 @@ def _harmonic_mean(confusion: np.ndarray, arrival: np.ndarray, session: int) -> 
     return None if novel is None else harmonic_mean(_base(confusion, arrival), novel)
 
 
-# Functions of a stream. kind: balanced or plain accuracy
+# Functions of a whole stream; `kind` is balanced_accuracy or accuracy
 
 
 def _performance_drop(record: StreamRecord, kind: Accuracy) -> float:
@@ -126,7 +128,7 @@ def _forgetting(record: StreamRecord, kind: Accuracy) -> float | None:
 
 
 def _accuracy_at(curve: str, classes: str, title: str, share: float) -> ActiveMetric:
-    """Balanced accuracy where a share of the labels is spent. curve: a field of :class:`ActiveRecord`."""
+    """Balanced accuracy after a share of the labels; ``curve`` names a field of :class:`ActiveRecord`."""
     key, labels = ("all", "all labels") if share == 1 else (f"{100 * share:.0f}", f"{100 * share:.0f} % of labels")
     return ActiveMetric(
         name=f"{curve}_at_{key}",
@@ -137,30 +139,43 @@ def _accuracy_at(curve: str, classes: str, title: str, share: float) -> ActiveMe
 
 
 MAIN: tuple[Place, ...] = ("column", "print")
-# Name, title, meaning and function.
-OF_SESSIONS: tuple[tuple[str, str, str, Callable[..., float | None]], ...] = (
+# Name, title, meaning and function of each metric of a session, then of a stream.
+SESSION_METRICS: tuple[tuple[str, str, str, Callable[..., float | None]], ...] = (
     (
         "balanced_accuracy",
         "balanced",
         "mean recall over the classes seen",
         lambda table, *_: balanced_accuracy(table),
     ),
-    ("accuracy", "plain", "share of test nodes whose class is found", lambda table, *_: accuracy(table)),
+    ("accuracy", "plain", "share of test nodes that are classified correctly", lambda table, *_: accuracy(table)),
     ("base", "base", "balanced accuracy of the classes of session 0", _base),
     ("novel", "novel", "balanced accuracy of the classes that came later", _novel),
     ("harmonic_mean", "harmonic", "harmonic mean of base and novel", _harmonic_mean),
 )
-OF_STREAMS: tuple[tuple[str, str, str, Callable[..., float | None]], ...] = (
-    ("pd", "PD", "balanced accuracy at session 0 minus that at the last", _performance_drop),
-    ("rpd", "RPD", "PD relative to session 0", _relative_performance_drop),
+STREAM_METRICS: tuple[tuple[str, str, str, Callable[..., float | None]], ...] = (
+    ("pd", "PD", "performance drop: balanced accuracy after session 0 minus after the last session", _performance_drop),
+    (
+        "rpd",
+        "RPD",
+        "relative performance drop: PD / balanced accuracy after session 0",
+        _relative_performance_drop,
+    ),
     ("average", "average", "mean of balanced accuracy over sessions", _average),
-    ("forgetting", "forgetting", "how far each session's classes fell below their best balanced accuracy", _forgetting),
+    (
+        "forgetting",
+        "forgetting",
+        "mean drop of each session's classes below their best balanced accuracy",
+        _forgetting,
+    ),
 )
 BALANCED: dict[str, Any] = {"places": MAIN, "note": "balanced accuracy, %"}
 
-# Their order is that in files and tables: new ones come last.
+# Files and tables keep this order: add new metrics at the end.
 METRICS: tuple[Metric, ...] = (
-    *(SessionMetric(name=name, title=title, what=what, of=of, places=MAIN) for name, title, what, of in OF_SESSIONS),
+    *(
+        SessionMetric(name=name, title=title, what=what, of=of, places=MAIN)
+        for name, title, what, of in SESSION_METRICS
+    ),
     SessionMetric(
         name="macro_f1",
         title="macro F1",
@@ -170,7 +185,7 @@ METRICS: tuple[Metric, ...] = (
     ),
     *(
         StreamMetric(name=name, title=title, what=what, of=partial(of, kind=balanced_accuracy), **BALANCED)
-        for name, title, what, of in OF_STREAMS
+        for name, title, what, of in STREAM_METRICS
     ),
     *(
         StreamMetric(
@@ -180,54 +195,95 @@ METRICS: tuple[Metric, ...] = (
             of=partial(of, kind=accuracy),
             places=(),
         )
-        for name, title, _, of in OF_STREAMS
+        for name, title, _, of in STREAM_METRICS
     ),
-    _accuracy_at("balanced", "all", "", PART),
+    _accuracy_at("balanced", "all", "", PARTIAL_BUDGET),
     _accuracy_at("balanced", "all", "", 1.0),
-    _accuracy_at("novel", "novel", "novel, ", PART),
+    _accuracy_at("novel", "novel", "novel, ", PARTIAL_BUDGET),
     _accuracy_at("novel", "novel", "novel, ", 1.0),
     ActiveMetric(
         name="classes_found",
         title="classes found",
-        what="share of novel classes of which a node was labelled",
+        what="share of novel classes with a labelled node",
         of=lambda record: float(record.classes_found[-1] / record.classes),
     ),
 )
 
 
 def find_metric(name: str) -> Metric:
-    """The metric of a name."""
+    """Return the metric with a name.
+
+    Args:
+        name: Name of a built-in metric, of a registered one, or of one from an installed package.
+
+    Returns:
+        The metric. It has ``name``, ``title``, ``what`` (its meaning) and ``of`` (the function that computes it).
+
+    Raises:
+        InputError: If no metric has this name.
+
+    Examples:
+        >>> from graphfcl import find_metric
+        >>> find_metric("harmonic_mean").what
+        'harmonic mean of base and novel'
+    """
     return REGISTRY.find(name).thing
 
 
 def register_metric(metric: AnyMetric) -> AnyMetric:
-    """Make a metric of your own known, in this process and in the workers of its grids.
+    """Register a metric of your own, so that results and reports contain it.
 
-    It then stands in results and reports.
+    It is known in this process and in the worker processes of :func:`run_grid`. An installed package can offer metrics
+    through entry points of the group ``graphfcl.metrics``.
 
-    An installed package offers one with an entry point of the group ``graphfcl.metrics``.
+    Args:
+        metric: ``SessionMetric``, ``StreamMetric`` or ``ActiveMetric`` of ``graphfcl.metrics``. Its function must be
+            defined at the top level of a module if a grid is run in worker processes.
+
+    Returns:
+        The metric itself.
+
+    Raises:
+        InputError: If it is not a metric, its name is not valid, or another metric has its name.
+
+    Examples:
+        In a module of your own, such as ``lowest.py``::
+
+            def lowest_recall(confusion, arrival, session):
+                return float(np.nanmin(recalls(confusion)))
+
+            register_metric(
+                SessionMetric(name="lowest", title="lowest", what="recall of the worst class", of=lowest_recall)
+            )
+
+        A script imports the module before it evaluates:
+
+        >>> from graphfcl import evaluate
+        >>> def evaluate_with_lowest(stream):
+        ...     import lowest  # registers the metric
+        ...     return evaluate("sgc-ridge", stream).metrics.sessions[-1].values["lowest"]
     """
     REGISTRY.register(metric)
     return metric
 
 
 def session_metrics() -> list[SessionMetric]:
-    """Metrics of every session: those of this package, registered ones and installed plug-ins."""
+    """All metrics of single sessions: built-in, registered, and from installed packages."""
     return _of_kind(SessionMetric)
 
 
 def stream_metrics() -> list[StreamMetric]:
-    """Metrics of a whole stream."""
+    """All metrics of whole streams: built-in, registered, and from installed packages."""
     return _of_kind(StreamMetric)
 
 
 def active_metrics() -> list[ActiveMetric]:
-    """Metrics of a whole stream of the track ``active``."""
+    """All metrics of streams of the track ``active``."""
     return _of_kind(ActiveMetric)
 
 
 def outside_metrics() -> tuple[Metric, ...]:
-    """What was registered in this process."""
+    """The metrics that were registered in this process."""
     return tuple(entry.thing for entry in REGISTRY.outside())
 
 
@@ -237,10 +293,10 @@ def _of_kind(kind: type[AnyMetric]) -> list[AnyMetric]:
 
 def _check(metric: Any, where: str) -> None:
     if not isinstance(metric, Metric):
-        raise InputError(f"{where}: it is no metric: give a SessionMetric or a StreamMetric of graphfcl.metrics.")
+        raise InputError(f"{where}: it is not a metric: give a SessionMetric or a StreamMetric of graphfcl.metrics.")
     check_name(metric.name, where, "the metric")
     if not callable(metric.of):
-        raise InputError(f"{where}: `of` of {metric.name} cannot be called: give a function.")
+        raise InputError(f"{where}: `of` of the metric {metric.name} is not callable: give a function.")
 
 
 REGISTRY: Registry[Metric, Entry[Metric]] = Registry(
@@ -254,14 +310,37 @@ REGISTRY: Registry[Metric, Entry[Metric]] = Registry(
 
 
 def compute_session_metrics(confusion: np.ndarray, session_of_class: np.ndarray, session: int) -> SessionMetrics:
-    """session_of_class: (classes,) arrival of each column; only the classes of the matrix count."""
+    """Compute every session metric from one confusion matrix.
+
+    ``session_of_class`` holds the session in which each class arrives, shape (classes,). It may be longer than the
+    matrix, which has only the classes seen so far.
+    """
     arrival = session_of_class[: confusion.shape[0]]
     values = {metric.name: metric.of(confusion, arrival, session) for metric in session_metrics()}
     return SessionMetrics(session, confusion.shape[0], values)
 
 
 def compute_stream_metrics(confusions: Sequence[np.ndarray], session_of_class: np.ndarray) -> StreamMetrics:
-    """confusions: one matrix for each of the sessions 0..T."""
+    """Compute every metric of a stream from its confusion matrices.
+
+    Args:
+        confusions: One matrix for each of the sessions 0..T, in the joint label space of the classes seen so far. Entry
+            (j, k) counts nodes of class j that were predicted as class k.
+        session_of_class: Session in which each class arrives, shape (classes,).
+
+    Returns:
+        The metrics of each session (``sessions``), of the stream (``values``), and the accuracies of each session's
+        classes after each session (``matrix``, ``plain_matrix``).
+
+    Examples:
+        >>> import numpy as np
+        >>> from graphfcl import compute_stream_metrics
+        >>> after_0 = np.array([[8, 2], [0, 10]])
+        >>> after_1 = np.array([[8, 0, 2], [0, 9, 1], [1, 0, 4]])
+        >>> metrics = compute_stream_metrics([after_0, after_1], np.array([0, 0, 1]))
+        >>> round(metrics.average, 3), round(metrics.pd, 3)
+        (0.867, 0.067)
+    """
     record = StreamRecord(confusions, session_of_class)
     return StreamMetrics(
         tuple(compute_session_metrics(matrix, session_of_class, t) for t, matrix in enumerate(confusions)),
@@ -272,5 +351,5 @@ def compute_stream_metrics(confusions: Sequence[np.ndarray], session_of_class: n
 
 
 def compute_active_metrics(record: ActiveRecord) -> dict[str, float]:
-    """Every metric of the track ``active`` by its name."""
+    """Compute every metric of the track ``active``, by name."""
     return {metric.name: metric.of(record) for metric in active_metrics()}

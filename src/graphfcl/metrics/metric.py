@@ -1,4 +1,4 @@
-"""What a metric is, and what is computed of a stream."""
+"""Classes of metrics, the records they are computed from, and their results."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -6,17 +6,18 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-Accuracy = Callable[[np.ndarray, np.ndarray | None], float]  # of a confusion matrix, over the classes of a mask
+Accuracy = Callable[[np.ndarray, np.ndarray | None], float]  # of a confusion matrix, over the classes in a mask
 Place = Literal["column", "print", "report"]
 EVERYWHERE: tuple[Place, ...] = ("column", "print", "report")
 
 
 @dataclass(frozen=True, eq=False)
 class StreamRecord:
-    """What the metrics of a whole stream are computed from.
+    """Data from which the metrics of a whole stream are computed.
 
-    confusions: one matrix for each of the sessions 0..T.
-    session_of_class: (classes,) the session in which each column arrives.
+    Attributes:
+        confusions: One confusion matrix for each of the sessions 0..T.
+        session_of_class: Session in which each class arrives, shape (classes,).
     """
 
     confusions: Sequence[np.ndarray]
@@ -24,11 +25,11 @@ class StreamRecord:
     _matrices: dict[Accuracy, np.ndarray] = field(default_factory=dict, repr=False)
 
     def curve(self, accuracy: Accuracy) -> np.ndarray:
-        """(T + 1,) A_t: the accuracy after each session over all classes seen."""
+        """A_t, the accuracy after each session over all classes seen, shape (T + 1,)."""
         return np.array([accuracy(confusion, None) for confusion in self.confusions])
 
     def matrix(self, accuracy: Accuracy) -> np.ndarray:
-        """(T + 1, T + 1) a_{t,j}: the accuracy after session t over the classes of session j; NaN for j > t."""
+        """a_{t,j}, the accuracy after session t over the classes of session j, shape (T + 1, T + 1); NaN for j > t."""
         if accuracy not in self._matrices:
             matrix = np.full((len(self.confusions), len(self.confusions)), np.nan)
             for t, confusion in enumerate(self.confusions):
@@ -43,12 +44,14 @@ class StreamRecord:
 class _Shown:
     """Name, description and places of a metric.
 
-    name: its key in result.json and the name of its Parquet column.
-    title: the head of its column where it is printed.
-    what: its meaning in one line.
-    share: whether it lies between 0 and 1, and is shown in %.
-    places: "column" in the Parquet file of a cell, "print" in the table of `graphfcl run`, "report" among the report's
-        further metrics. The report's main table and curves show balanced accuracy and what follows from it anyway.
+    Attributes:
+        name: Key in result.json and name of the Parquet column.
+        title: Head of the column in printed tables.
+        what: Meaning in one line.
+        share: Whether the value lies between 0 and 1 and is printed in percent.
+        places: Where the metric appears: ``column`` in the Parquet file of a cell, ``print`` in the table of `graphfcl
+            run`, ``report`` among the further metrics of a report. The main table and curves of a report always show
+            balanced accuracy and the metrics derived from it.
     """
 
     name: str
@@ -59,20 +62,21 @@ class _Shown:
 
     @property
     def scale(self) -> float:
-        """A figure is shown times this."""
+        """Factor by which values are multiplied when they are shown."""
         return 100.0 if self.share else 1.0
 
     def text(self, value: float | None) -> str:
-        """A figure as it is printed; empty where there is none."""
+        """Format a value for printing; an undefined value is an empty text."""
         return "" if value is None else f"{self.scale * value:.2f}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class SessionMetric(_Shown):
-    """A figure of every session.
+    """A metric with a value for every session.
 
-    of: called with the (classes, classes) confusion matrix after the session, the arrival of each of these classes (the
-        number of its session), and the number of the session.
+    Attributes:
+        of: Function of the (classes, classes) confusion matrix after the session, the (classes,) sessions in which
+            these classes arrived, and the number of the session. It returns None where the metric is undefined.
     """
 
     of: Callable[[np.ndarray, np.ndarray, int], float | None]
@@ -80,12 +84,16 @@ class SessionMetric(_Shown):
 
 @dataclass(frozen=True, eq=False)
 class ActiveRecord:
-    """What the metrics of the track ``active`` are computed from, of the sessions 0..T.
+    """Data from which the metrics of the track ``active`` are computed, for the sessions 0..T.
 
-    labels: (T + 1,) labels spent until a session, from 0 on. budget: all that may be spent.
-    balanced, novel: (T + 1,) balanced accuracy over all classes of the stream, and over those that session 0 lacks; a
-        class without a labelled node counts 0.
-    classes_found: (T + 1,) how many of the latter have a labelled node. classes: how many there are.
+    Attributes:
+        labels: Number of labels used until each session, shape (T + 1,); the first is 0.
+        budget: Number of labels that the whole stream may use.
+        balanced: Balanced accuracy over all classes of the stream, shape (T + 1,). A class without a labelled node
+            counts as 0.
+        novel: The same over the novel classes, shape (T + 1,).
+        classes_found: Number of novel classes with a labelled node, shape (T + 1,).
+        classes: Number of novel classes.
     """
 
     labels: np.ndarray
@@ -96,22 +104,28 @@ class ActiveRecord:
     classes: int
 
     def at(self, share: float, curve: np.ndarray) -> float:
-        """A curve where ``share`` of the budget is spent, linear between sessions."""
+        """Value of a curve when ``share`` of the budget is used, interpolated linearly between sessions."""
         return float(np.interp(share * self.budget, self.labels, curve))
 
 
 @dataclass(frozen=True, kw_only=True)
 class ActiveMetric(_Shown):
-    """A figure of a whole stream of the track ``active``; results of other tracks do not have it."""
+    """A metric with one value for a stream of the track ``active``; results of other tracks do not contain it.
+
+    Attributes:
+        of: Function of an :class:`ActiveRecord`.
+    """
 
     of: Callable[[ActiveRecord], float]
 
 
 @dataclass(frozen=True, kw_only=True)
 class StreamMetric(_Shown):
-    """A figure of the whole stream.
+    """A metric with one value for a whole stream.
 
-    note: printed in brackets behind it; neighbours with the same note share a line.
+    Attributes:
+        of: Function of a :class:`StreamRecord`. It returns None where the metric is undefined.
+        note: Text in brackets after the value. Successive metrics with the same note are printed in one line.
     """
 
     of: Callable[[StreamRecord], float | None]
@@ -119,13 +133,19 @@ class StreamMetric(_Shown):
 
 
 def _metric(name: str) -> Any:
-    """A property that returns one of the ``values``; its type stands where it is used."""
+    """Make a property that returns one of the ``values``. The annotation where it is used gives its type."""
     return property(lambda self: self.values[name])
 
 
 @dataclass(frozen=True)
 class SessionMetrics:
-    """After session t. ``values`` holds every session metric by its name; None where it does not exist."""
+    """Metrics after one session.
+
+    Attributes:
+        session: Number t of the session.
+        classes: Number of classes seen.
+        values: Every session metric by its name; None where it is undefined.
+    """
 
     session: int
     classes: int
@@ -140,10 +160,14 @@ class SessionMetrics:
 
 @dataclass(frozen=True, eq=False)
 class StreamMetrics:
-    """After the last session T. ``values`` holds every stream metric by its name; None where it does not exist.
+    """Metrics of a stream after its last session T.
 
-    matrix, plain_matrix: (T + 1, T + 1) a_{t,j}: balanced and plain accuracy after session t on the classes of session
-        j, in the joint label space; NaN for j > t.
+    Attributes:
+        sessions: Metrics after each session.
+        values: Every stream metric by its name; None where it is undefined.
+        matrix: Balanced accuracy a_{t,j} after session t on the classes of session j, in the joint label space, shape
+            (T + 1, T + 1); NaN for j > t.
+        plain_matrix: The same for plain accuracy.
     """
 
     sessions: tuple[SessionMetrics, ...]

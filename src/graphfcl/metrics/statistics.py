@@ -1,4 +1,4 @@
-"""Figures over seeds: means with intervals, paired differences of methods, corrections and ranks."""
+"""Statistics over seeds: means with intervals, paired differences of methods, corrections and ranks."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,7 +8,14 @@ import numpy as np
 
 @dataclass(frozen=True)
 class SeedSummary:
-    """Mean, sample standard deviation, and half the width of Student's 95 % interval; None with one seed."""
+    """Mean of a metric over seeds, with its spread.
+
+    Attributes:
+        count: Number of seeds.
+        mean: Mean over the seeds.
+        standard_deviation: Sample standard deviation; None with one seed.
+        interval: Half the width of Student's confidence interval of the mean; None with one seed.
+    """
 
     count: int
     mean: float
@@ -20,10 +27,28 @@ class SeedSummary:
 
 
 def summarise_seeds(values: Sequence[float] | np.ndarray, confidence: float = 0.95) -> SeedSummary:
-    """mean ± t_{(1+confidence)/2, n−1} · s / √n."""
+    """Summarise the values of a metric over seeds.
+
+    The interval is mean ± t_{(1+confidence)/2, n−1} · s / √n, with s the sample standard deviation of n values.
+
+    Args:
+        values: One value for each seed.
+        confidence: Confidence level of the interval, between 0 and 1.
+
+    Returns:
+        A summary with ``count``, ``mean``, ``standard_deviation`` and ``interval`` (half the width).
+
+    Raises:
+        ValueError: If there are no values.
+
+    Examples:
+        >>> from graphfcl import summarise_seeds
+        >>> print(summarise_seeds([0.81, 0.84, 0.83]))
+        0.8267 ± 0.0379
+    """
     numbers = np.asarray(values, dtype=np.float64)
     if numbers.size == 0:
-        raise ValueError("no values to summarise: give at least one seed's figure.")
+        raise ValueError("there are no values to summarise: give the value of at least one seed.")
     if numbers.size == 1:
         return SeedSummary(1, float(numbers[0]), None, None)
     from scipy.stats import t as student
@@ -33,14 +58,18 @@ def summarise_seeds(values: Sequence[float] | np.ndarray, confidence: float = 0.
     return SeedSummary(numbers.size, float(numbers.mean()), deviation, factor * deviation / numbers.size**0.5)
 
 
-FEWEST_SEEDS = 5  # with fewer, nothing is tested
+FEWEST_SEEDS = 5  # least number of seeds for a test
 
 
 @dataclass(frozen=True)
 class PairedDifference:
-    """Mean of first − second over the same seeds, half of its 95 % interval, and the p-value of the test against zero.
+    """Mean difference of two methods over the same seeds.
 
-    Interval and p-value are None with fewer than ``FEWEST_SEEDS`` seeds.
+    Attributes:
+        count: Number of seeds.
+        mean: Mean of first − second.
+        interval: Half the width of its 95 % interval; None with fewer than ``FEWEST_SEEDS`` seeds.
+        p_value: p-value of the test against zero; None with fewer than ``FEWEST_SEEDS`` seeds.
     """
 
     count: int
@@ -50,14 +79,18 @@ class PairedDifference:
 
 
 def paired_difference(first: Sequence[float], second: Sequence[float], ratio: float) -> PairedDifference:
-    """The corrected resampled t-test of Nadeau and Bengio (2003), two-sided.
+    """Compare two methods with the two-sided corrected resampled t-test of Nadeau and Bengio (2003).
 
-    Seeds split one graph again and again, so their differences d_1..d_n are not independent, and s/√n is too small an
-    error of their mean. With ρ = n_test/n_train and s the standard deviation of the d_i, the error is e =
-    s · √(1/n + ρ), the test is that of mean(d)/e against Student's distribution with n − 1 degrees of freedom, and the
-    interval is mean(d) ± t_{0.975,n−1} · e. If all differences are the same, p is 0 (or 1, if they are all zero).
+    All seeds split the same graph, so the differences d_1..d_n are not independent, and s/√n underestimates the
+    standard error of their mean. With ρ = n_test/n_train and s the standard deviation of the d_i, the corrected
+    standard error is e = s · √(1/n + ρ). The statistic mean(d)/e is compared with Student's distribution with n − 1
+    degrees of freedom, and the interval is mean(d) ± t_{0.975,n−1} · e. If all differences are equal, p is 0, or 1 if
+    they are all zero.
 
-    ratio: ρ; see ``Stream.n_test`` and ``Stream.n_train``.
+    Args:
+        first: Values of the first method, one for each seed.
+        second: Values of the second method for the same seeds.
+        ratio: ρ, the number of test nodes divided by that of training nodes (``Stream.n_test``, ``Stream.n_train``).
     """
     differences = np.asarray(first, dtype=np.float64) - np.asarray(second, dtype=np.float64)
     count, mean = differences.size, float(differences.mean())
@@ -73,7 +106,7 @@ def paired_difference(first: Sequence[float], second: Sequence[float], ratio: fl
 
 
 def holm(p_values: Sequence[float]) -> np.ndarray:
-    """Holm's adjusted p-values: sorted ascending, p_(i) becomes the largest of (m − j) p_(j) over j ≤ i, at most 1."""
+    """Adjust m p-values after Holm: in ascending order, p_(i) = min(1, max_{j ≤ i} (m − j + 1) p_(j)), i, j ≥ 1."""
     values = np.asarray(p_values, dtype=np.float64)
     order = np.argsort(values, kind="stable")
     steps = np.maximum.accumulate(values[order] * (values.size - np.arange(values.size)))
@@ -83,7 +116,7 @@ def holm(p_values: Sequence[float]) -> np.ndarray:
 
 
 def average_ranks(scores: np.ndarray) -> np.ndarray:
-    """(methods,) mean rank over the rows of (blocks, methods) scores; 1 is the highest, ties share their ranks."""
+    """Mean rank of each method over the rows of (blocks, methods) scores; the highest score has rank 1, ties share."""
     from scipy.stats import rankdata
 
     return rankdata(-np.asarray(scores, dtype=np.float64), axis=1).mean(axis=0)

@@ -1,4 +1,4 @@
-"""From stored results to tables, pictures and a page."""
+"""Reports: tables, figures and a page from stored results."""
 
 from graphfcl.runtime.lazy_names import names_of_stub
 

@@ -1,4 +1,4 @@
-"""What labels bring under the track ``active``: a table, figures, and what the page shows of it."""
+"""Results of the track ``active``: a table, figures, and the data for the page."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -18,7 +18,7 @@ CURVES = {"balanced_accuracy": "balanced accuracy, all classes (%)", "found": "n
 
 
 def active_table(block: Block) -> Table:
-    """What labels bring: for each row, mean and interval over seeds of every metric of the track ``active``."""
+    """Table with the mean and interval over seeds of every metric of the track ``active``."""
     metrics = active_metrics()
     lines = []
     for row in block.rows:
@@ -26,7 +26,9 @@ def active_table(block: Block) -> Table:
         cells = [figure(row.summary(metric.name)) for metric in metrics]
         lines.append((marked_name(row), str(len(row.results)), f"{labels:.0f}", *cells))
     notes = [*(f"{metric.title}: {metric.what}" for metric in metrics), *mark_notes(block.rows)]
-    notes.append("a class that was not found counts 0; between sessions figures are linear in the labels")
+    notes.append(
+        "a class without a labelled node counts 0; between sessions, values are interpolated linearly in the labels"
+    )
     notes += code_notes(block.rows)
     columns = ("method, strategy", "seeds", "labels", *(metric.title for metric in metrics))
     names = tuple(row.name for row in block.rows)
@@ -34,7 +36,7 @@ def active_table(block: Block) -> Table:
 
 
 def curve(row: Row, key: str) -> np.ndarray:
-    """(seeds, sessions) in %: a session's figure, or the share of novel classes found."""
+    """A metric by session, or the share of novel classes found, in percent, shape (seeds, sessions)."""
     if key != "found":
         return row.sessions(key)
     novel = [sum(arrival > 0 for arrival in result["session_of_class"]) for result in row.results.values()]
@@ -42,12 +44,12 @@ def curve(row: Row, key: str) -> np.ndarray:
 
 
 def labels_of(row: Row) -> np.ndarray:
-    """(sessions,) labels spent until each session, mean over seeds."""
+    """Number of labels used until each session, mean over seeds, shape (sessions,)."""
     return row.sessions("labels").mean(axis=0)
 
 
 def active_data(block: Block) -> dict[str, Any]:
-    """What the page shows of a block: the table, and curves against labels."""
+    """Data of a block for the page: the table, and curves against labels."""
     curves = [
         {
             "name": row.name,
@@ -61,7 +63,7 @@ def active_data(block: Block) -> dict[str, Any]:
 
 
 def active_figure(blocks: Sequence[Block], path: str | Path, styles: Mapping[str, Style]) -> None:
-    """Accuracy and classes found against labels: a line of panels for each block, rows that need an oracle dashed."""
+    """Plot accuracy and classes found against labels: a line of panels per block; rows with an oracle are dashed."""
     figure_, grid = new_figure(12.5, 3.3 * len(blocks), (len(blocks), 3))
     panels = np.array(grid, dtype=object).reshape(len(blocks), 3)
     for line, block in zip(panels, blocks, strict=True):

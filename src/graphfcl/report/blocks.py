@@ -1,4 +1,4 @@
-"""Rows on one dataset under one protocol: titles, comparisons of rows, and which rows a picture shows in colours."""
+"""Blocks of comparable rows: one dataset under one protocol, with titles, comparisons, and the rows to emphasise."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -13,23 +13,23 @@ from graphfcl.report.rows import CONTROL, FORM, ORACLE, POOL, Row
 from graphfcl.report.statistics import Claims, Comparison, compare_pairs, compare_with
 from graphfcl.stream import PROTOCOL_VERSION
 
-MOST_COLOURS = 12  # rows of a picture that all have colours
-SHOWN_OF_MANY = 9
+MOST_COLOURS = 12  # a figure with more rows shows only the strongest in colours
+SHOWN_OF_MANY = 9  # number of these
 
 
 def version_text(result: dict[str, Any]) -> str:
-    """The protocol version of a result, as titles name it."""
+    """The protocol version of a result, for titles."""
     version = result["protocol_version"]
     return f"protocol version {version}" + ("" if version == PROTOCOL_VERSION else ", being recomputed")
 
 
 def labels_text(protocol: dict[str, Any]) -> str:
-    """Labels per new class: K, or ``all`` of supports and pool."""
+    """Number of labels per new class: K, or ``all`` labels of supports and pool."""
     return "all" if protocol.get("pool_as_supports") else str(protocol["shot"])
 
 
 def kind_text(protocol: dict[str, Any]) -> str:
-    """N and K, as titles name them."""
+    """N and K, for titles."""
     return f"{protocol['way']}-way {labels_text(protocol)}-shot"
 
 
@@ -37,13 +37,15 @@ def kind_text(protocol: dict[str, Any]) -> str:
 class Block:
     """Rows on the same dataset under the same protocol.
 
-    rows: in the order of the grid's cells.
-    reference: the row others are compared with: that of ``REFERENCE_METHOD`` or, under the track ``active``, the first
-        of ``STRATEGY``, where it is there; else the best one on average that is no reference itself.
-    failures: (row, seed, error) of cells that failed. missing: cells that have not run.
-    dataset: its name; with its path where several graphs of the folder have this name.
-    dataset_path: the dataset as its cells name it, which for a user's own graph is a path.
-    further_rules: rules that tell it from another block of the grid whose title would be the same.
+    Attributes:
+        grid: Grid that the rows belong to.
+        dataset: Name of the dataset, with its path if several graphs of the folder have this name.
+        protocol: Rules of the protocol.
+        rows: Rows in the order of the grid's cells.
+        failures: Row, seed and error of each cell that failed.
+        missing: Number of cells that have not run.
+        dataset_path: Dataset as the cells name it: a name, or the path of a user's own graph.
+        further_rules: Rules that distinguish the block from another block of the grid with the same title.
     """
 
     grid: Grid
@@ -65,7 +67,7 @@ class Block:
 
     @property
     def version_text(self) -> str:
-        """The protocol version, which all its results share."""
+        """The protocol version, which all results of the block share."""
         return version_text(next(iter(self.rows[0].results.values())))
 
     @property
@@ -73,7 +75,7 @@ class Block:
         return self.title_with(kind_text(self.protocol))
 
     def title_with(self, kind: str) -> str:
-        """What its results are of. kind: N and K."""
+        """Title with the text ``kind`` in place of N and K."""
         protocol = self.protocol
         split = f", split for {protocol['split_shot']}-shot" if protocol.get("split_shot") else ""
         raw = ", not standardised" if protocol.get("standardise") is False else ""
@@ -82,25 +84,30 @@ class Block:
 
     @cached_property
     def reference(self) -> Row:
+        """Row with which the others are compared.
+
+        It is the row of ``REFERENCE_METHOD``, or under the track ``active`` the first row of ``STRATEGY``. If there is
+        none, it is the row with the highest average among rows without special marks.
+        """
         fair = [row for row in self.rows if not {POOL, FORM, ORACLE, CONTROL} & set(row.marks)] or list(self.rows)
         named = [row for row in fair if row.name == REFERENCE_METHOD or row.strategy == STRATEGY]
         return named[0] if named else max(fair, key=lambda row: float(np.mean([*row.values("average").values()])))
 
     def comparable(self, row: Row) -> bool:
-        """Whether a row may be tested against the reference: it has the same marks."""
+        """Whether a row may be tested against the reference, because it has the same marks."""
         return row is not self.reference and row.marks == self.reference.marks
 
     @cached_property
     def ratios(self) -> dict[int, float]:
-        """Seed → n_test/n_train of its stream."""
+        """n_test/n_train of the stream of each seed."""
         return {seed: result["n_test"] / result["n_train"] for row in self.rows for seed, result in row.results.items()}
 
     @cached_property
     def comparisons(self) -> dict[str, Comparison]:
-        """Row name → reference − row on the average over sessions: the headline family.
+        """Reference − row on the average over sessions, by row name. These tests form the headline family.
 
-        Rows with other marks than the reference have a difference but no place in the family, and rows that share
-        fewer than ``FEWEST_SEEDS`` seeds with it have no test.
+        Rows with other marks than the reference have a difference, but are not in the family. Rows that share fewer
+        than ``FEWEST_SEEDS`` seeds with the reference have no test.
         """
         figures = {row.name: row.values("average") for row in self.rows}
         alike = {row.name: figures[row.name] for row in self.rows if row is self.reference or self.comparable(row)}
@@ -109,21 +116,21 @@ class Block:
         return {name: tested.get(name, replace(other, adjusted=None)) for name, other in others.items()}
 
     def improvement(self, row: Row, key: str) -> float | None:
-        """By how much PD or RPD is smaller for the reference, over the seeds both have; None without any."""
+        """Mean reduction of PD or RPD by the reference over shared seeds; None if no seed is shared."""
         ours, theirs = self.reference.values(key), row.values(key)
         shared = sorted(set(ours) & set(theirs))
         return float(np.mean([theirs[seed] - ours[seed] for seed in shared])) if shared else None
 
     def fair_figures(self, metric: str) -> dict[str, dict[int, float]]:
-        """Row → seed → figure, of the rows without a mark.
+        """Values of the rows without a mark, by row and seed.
 
-        metric: ``average``, over sessions, or ``last``, the balanced accuracy of the last session.
+        ``metric`` is ``average`` (over sessions) or ``last`` (balanced accuracy after the last session).
         """
         fair = [row for row in self.rows if not row.marks]
         return {row.name: row.last() if metric == "last" else row.values("average") for row in fair}
 
     def leads(self, metric: str) -> dict[str, dict[str, Comparison]]:
-        """Row → other row → row − other: the family of all pairs of rows without a mark."""
+        """Row − other row, by row and other row: the family of all pairs of rows without a mark."""
         figures = self.fair_figures(metric)
         leads: dict[str, dict[str, Comparison]] = {name: {} for name in figures}
         for (first, second), comparison in compare_pairs(figures, self.ratios).items():
@@ -133,7 +140,7 @@ class Block:
 
     @cached_property
     def _contest(self) -> Claims | None:
-        """The row with the highest average against each other one; None if all rows have a mark."""
+        """The row with the highest average compared with every other; None if all rows have a mark."""
         fair = self.fair_figures("average")
         best = max(fair, key=lambda name: float(np.mean(list(fair[name].values()))), default=None)
         return None if best is None else claims(self, best)
@@ -147,13 +154,13 @@ class Block:
 
     @property
     def winner(self) -> str | None:
-        """The row that is ahead of every other on average, each with a raw p < 0.05; None if there is none."""
+        """The row that is ahead of every other row on average with raw p < 0.05 each; None if there is none."""
         contest = self._contest
         return contest.reference if contest is not None and contest.ahead_of_every else None
 
 
 def by_strength(blocks: Sequence[Block]) -> list[str]:
-    """Names of all rows: first those without a mark or with pool labels, each part by its mean average."""
+    """Names of all rows, sorted by mean accuracy. Rows with marks other than pool labels come last."""
     values: dict[str, list[float]] = {}
     later = {row.name for block in blocks for row in block.rows if set(row.marks) - {POOL}}
     for block in blocks:
@@ -163,7 +170,7 @@ def by_strength(blocks: Sequence[Block]) -> list[str]:
 
 
 def prominent(blocks: Sequence[Block]) -> list[str]:
-    """Rows that a picture shows in colours: all, or of many the strongest and the reference."""
+    """Rows that a figure shows in colours: all, or the strongest and the references if there are many."""
     names = by_strength(blocks)
     if len(names) <= MOST_COLOURS:
         return names
@@ -172,7 +179,7 @@ def prominent(blocks: Sequence[Block]) -> list[str]:
 
 
 def claims(block: Block, reference: str, metric: str = "average") -> Claims:
-    """What the tests of a block support of one of its methods."""
+    """Test one method of a block against the others."""
     figures = block.fair_figures(metric)
     comparisons = compare_with(reference, figures, block.ratios)
     untested = frozenset(figures) - {reference, *comparisons}

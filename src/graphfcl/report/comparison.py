@@ -1,4 +1,4 @@
-"""The texts that tables and page share, and the figures that the paper prints."""
+"""Texts that tables and page share, and the values printed in the paper."""
 
 import json
 from collections.abc import Iterable
@@ -13,17 +13,17 @@ from graphfcl.report.rows import CONTROL, FORM, ORACLE, POOL, QUERIES, Row, code
 from graphfcl.report.table import two_digits
 
 PRINTED_RULES = {"amazon-clothing": (3, 5), "dblp": (5, 5), "reddit": (2, 3)}  # N and K of Table 2
-PRINTED_SESSIONS = 10  # 0 to 9
+PRINTED_SESSIONS = 10  # sessions 0 to 9
 
 
 def further_metrics() -> list[SessionMetric | StreamMetric]:
-    """Metrics that the report shows besides its main table, those of sessions first."""
+    """Metrics that a report shows besides its main table, session metrics first."""
     metrics: list[SessionMetric | StreamMetric] = [*session_metrics(), *stream_metrics()]
     return [metric for metric in metrics if "report" in metric.places]
 
 
 def further_titles(block: Block) -> dict[str, str]:
-    """Name → title of the metrics besides the result table's own; none if no row has one."""
+    """Titles of these further metrics by name; empty if no row has any of them."""
     titles = {
         metric.name: f"{metric.title}, last session" if isinstance(metric, SessionMetric) else metric.title
         for metric in further_metrics()
@@ -32,12 +32,12 @@ def further_titles(block: Block) -> dict[str, str]:
 
 
 def paper_tables() -> dict[str, Any]:
-    """The figures that the paper prints."""
+    """The values printed in the paper."""
     return json.loads(files("graphfcl.report").joinpath("paper_tables.json").read_text())
 
 
 def printed_rows(block: Block) -> list[dict[str, Any]]:
-    """What the paper prints for rows of a block, in %, where dataset, rules and sessions are the paper's."""
+    """The paper's values for rows of a block, in percent; empty unless dataset, rules and sessions are the paper's."""
     rules = (block.protocol["name"], block.protocol["track"], block.protocol["way"], block.protocol["shot"])
     paper_rules = ("paper", "transductive", *PRINTED_RULES.get(block.dataset_path, (0, 0)))
     if rules != paper_rules or block.sessions != PRINTED_SESSIONS:
@@ -53,9 +53,9 @@ def printed_rows(block: Block) -> list[dict[str, Any]]:
 MARKS = {POOL: "†", QUERIES: "‡", FORM: "§", ORACLE: "¶", CONTROL: "‖"}
 NOTES = {
     POOL: "uses pool labels: an upper reference that takes no part in comparisons",
-    QUERIES: "trained on query labels (protocol `paper`): takes no part in comparisons with rows that are not",
+    QUERIES: "trained on query labels (protocol `paper`): compared only with rows that are, too",
     ORACLE: "needs an oracle, which knows the class of unlabelled nodes: takes no part in comparisons",
-    CONTROL: "a control, which measures what the protocol gives away: takes no part in comparisons",
+    CONTROL: "a control, which measures how much the protocol alone reveals: takes no part in comparisons",
     FORM: "a variant of a method that also has its own row: takes no part in comparisons",
 }
 
@@ -63,7 +63,7 @@ TOO_FEW = "too few seeds"
 
 
 def about_test(block: Block) -> str:
-    """How differences between rows are tested."""
+    """Note on the test of differences between rows."""
     ratio = float(np.mean(list(block.ratios.values())))
     return (
         "differences: corrected resampled t-test of Nadeau and Bengio over the shared seeds, two-sided, with "
@@ -72,7 +72,7 @@ def about_test(block: Block) -> str:
 
 
 def family_text(block: Block) -> str:
-    """Which comparisons the p-values of the result table are corrected for."""
+    """Note on the family of comparisons for which p-values of the result table are corrected."""
     return f"p, Holm: corrected over the comparisons of {block.reference.name} with every other row of this dataset"
 
 
@@ -81,14 +81,14 @@ def marked_name(row: Row) -> str:
 
 
 def mark_notes(rows: Iterable[Row]) -> list[str]:
-    """What the marks of some rows mean."""
+    """Notes on the marks of some rows."""
     return [f"{MARKS[mark]} {NOTES[mark]}" for mark in sorted({mark for row in rows for mark in row.marks})]
 
 
 def compared_texts(block: Block, row: Row) -> tuple[str, str, str]:
-    """Improvement by the reference (PD/RPD), its lead on average, and the p-value, or why there is none.
+    """Texts of a row: improvement by the reference (PD/RPD), its lead on average, and the p-value or why it is missing.
 
-    Empty for the reference; the p-value also for rows that may not be compared with it.
+    All are empty for the reference. The p-value is also empty for rows that must not be compared with it.
     """
     comparison = block.comparisons.get(row.name)
     p_value = TOO_FEW if block.comparable(row) else ""
@@ -109,20 +109,20 @@ def p_figure(p_value: float) -> str:
 
 
 def code_notes(rows: Iterable[Row]) -> list[str]:
-    """Which code computed which rows, where several did."""
+    """Note on the code that computed the rows, if there were several versions."""
     codes = codes_of(rows)
     parts = [f"{code} ({', '.join(names)})" for code, names in codes.items()]
     return [f"computed by different code: {'; '.join(parts)}"] if len(codes) > 1 else []
 
 
 def machine_notes(rows: Iterable[Row]) -> list[str]:
-    """On which machines rows were computed, where there were several: their times do not compare."""
+    """Note on the machines that computed the rows, if there were several: times are then not comparable."""
     machines = machines_of(rows)
     return [f"computed on different machines: {'; '.join(machines)}"] if len(machines) > 1 else []
 
 
 def notes(block: Block) -> tuple[str, ...]:
-    """What stands below the result table."""
+    """Notes below the result table."""
     lines = mark_notes(block.rows)
     lines += _comparison_notes(block) if len(block.rows) > 1 else []
     lines += code_notes(block.rows)
@@ -133,7 +133,7 @@ def notes(block: Block) -> tuple[str, ...]:
 
 
 def _comparison_notes(block: Block) -> list[str]:
-    """How rows were compared, and why one is bold or none is."""
+    """Notes on how rows were compared, and why one or none is bold."""
     lines = []
     fair = "row without a mark" if any(row.marks for row in block.rows) else "row"
     if any(each.difference.interval is not None for each in block.comparisons.values()):

@@ -1,4 +1,4 @@
-"""What differs between the results of two folders, for instance before and after a change of the code."""
+"""Compare the results of two folders, for example before and after a change of the code."""
 
 import json
 from collections.abc import Mapping
@@ -21,12 +21,17 @@ COLUMNS = ("grid", "dataset and protocol", "row", "seeds", "before", "after", "d
 
 @dataclass(frozen=True)
 class RowDifference:
-    """A row of two folders, on the average over sessions in %, over the seeds whose runs had the same stream.
+    """A row in two folders: average over sessions in percent, over seeds with the same stream.
 
-    grid, block, row: the grid's name, the title of the block, the row's name.
-    before, after: means; None where one folder has no such row.
-    difference: after − before; None where a folder has no such row, or no stream is the same.
-    notes: what else differs. identical: whether every seed has the same figure in both.
+    Attributes:
+        grid: Name of the grid.
+        block: Title of the block.
+        row: Name of the row.
+        before: Mean in the first folder; None if it has no such row.
+        after: Mean in the second folder; None if it has no such row.
+        difference: after − before; None if a folder has no such row, or no stream is the same.
+        notes: Other differences.
+        identical: Whether every seed has the same value in both folders.
     """
 
     grid: str
@@ -44,7 +49,7 @@ class RowDifference:
         return self.identical and not self.notes
 
     def values(self) -> dict[str, Any]:
-        """As plain values."""
+        """The comparison as plain values."""
         test = self.difference
         return {
             "grid": self.grid,
@@ -61,7 +66,7 @@ class RowDifference:
         }
 
     def cells(self) -> tuple[str, ...]:
-        """The texts of its line."""
+        """The texts of the row's line in a table."""
         test = self.difference
         change = "" if test is None else two_digits(test.mean, sign=True)
         change += "" if test is None or test.interval is None else f" ± {test.interval:.2f}"
@@ -79,9 +84,14 @@ class RowDifference:
 
 @dataclass(frozen=True)
 class FolderDifference:
-    """The rows of two folders, in the order of the second; what only the first has comes last.
+    """The rows of two folders.
 
-    code, machine: of before and after, where they differ.
+    Attributes:
+        before: First folder.
+        after: Second folder.
+        rows: Rows in the order of the second folder, followed by rows that only the first has.
+        code: Code of the first and the second folder; None if it is the same.
+        machine: Machines of the first and the second folder; None if they are the same.
     """
 
     before: str
@@ -91,7 +101,7 @@ class FolderDifference:
     machine: tuple[str, str] | None
 
     def table(self) -> Table:
-        """One line per row that differs."""
+        """Table with a line for each row that differs."""
         changed = [row for row in self.rows if not row.same]
         notes = [
             "average over sessions (%) over the seeds with the same stream; difference: after minus before, with the "
@@ -112,17 +122,20 @@ def folder_differences(before: str | Path, after: str | Path) -> FolderDifferenc
     first, second = collect(before), collect(after)
     versions = [{block.version_text for block in findings.blocks} for findings in (first, second)]
     if all(versions) and versions[0] != versions[1]:
-        said = [" and ".join(sorted(each)) for each in versions]
-        raise InputError(f"{before} is of {said[0]}, {after} of {said[1]}: results of two versions are not comparable.")
+        texts = [" and ".join(sorted(each)) for each in versions]
+        raise InputError(
+            f"{before} has {texts[0]}, and {after} has {texts[1]}: only results of the same protocol version are "
+            "comparable."
+        )
     old, new = _rows(first), _rows(second)
     rows = tuple(_difference(place, old.get(place), new.get(place)) for place in dict.fromkeys([*new, *old]))
     every = [[row for _, row in found.values()] for found in (old, new)]
     codes = [" and ".join(codes_of(each)) for each in every]
     machines = [" and ".join(machines_of(each)) for each in every]
-    return FolderDifference(str(before), str(after), rows, _apart(codes), _apart(machines))
+    return FolderDifference(str(before), str(after), rows, _if_different(codes), _if_different(machines))
 
 
-def _apart(texts: list[str]) -> tuple[str, str] | None:
+def _if_different(texts: list[str]) -> tuple[str, str] | None:
     return None if texts[0] == texts[1] else (texts[0], texts[1])
 
 
@@ -166,7 +179,7 @@ def _stream(row: Row, seed: int) -> str:
 
 
 def _notes(first: Row, second: Row, same: list[int]) -> tuple[str, ...]:
-    """Seeds that are left out, and settings and choices that differ on the others."""
+    """Notes on seeds that are left out, and on settings and choices that differ."""
     lines = []
     for row, when in ((first, "before"), (second, "after")):
         if len(row.results) > len(same):

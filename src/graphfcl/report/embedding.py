@@ -1,4 +1,4 @@
-"""Pictures of embeddings: t-SNE of the nodes of all classes seen, as ``bench embed`` stores it."""
+"""Embedding plots: t-SNE of the nodes of all classes seen, as ``bench embed`` stores it."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -14,7 +14,7 @@ COLOURS = "tab20"
 
 
 def embeddings(blocks: Iterable[Block]) -> list[dict[str, Any]]:
-    """For each graph and seed the points of each method, as the page shows them."""
+    """Points of each method by graph and seed, for the page."""
     groups: dict[str, dict[str, Any]] = {}
     for block in blocks:
         for row in block.rows:
@@ -29,7 +29,7 @@ def embeddings(blocks: Iterable[Block]) -> list[dict[str, Any]]:
 
 
 def same_class_share(points: Mapping[str, Sequence[float]]) -> float:
-    """The share of points of a picture whose nearest other point has the same class."""
+    """Share of points whose nearest other point has the same class."""
     from sklearn.neighbors import NearestNeighbors
 
     places = np.column_stack((points["x"], points["y"]))
@@ -39,7 +39,7 @@ def same_class_share(points: Mapping[str, Sequence[float]]) -> float:
 
 
 def embedding_figure(blocks: Sequence[Block], path: str | Path, _styles: Mapping[str, Style]) -> None:
-    """A row for each graph, a panel for each method; colours are classes, circles new ones."""
+    """Plot embeddings: a row per graph and a panel per method. Colours are classes, and circles are new classes."""
     groups = embeddings(blocks)
     across = max(len(group["methods"]) for group in groups)
     figure, grid = new_figure(4.4 * across, 4.1 * len(groups), (len(groups), across), share_scale=False)

@@ -1,9 +1,9 @@
-"""Pictures of one run and of the rows of a grid, and how rows look in them.
+"""Figures of one run and of the rows of a grid, and the styles of rows.
 
-Each row has a colour and a mark, the same in every picture and on the page. ``styles.json`` lists slots (a colour on
-light ground, one on dark ground, a mark) and the slots of the methods of this package. Its colours are apart in normal
-sight and in the three kinds of colour blindness; two slots with the same mark have colours that are easy to tell apart.
-Each other row takes a slot that follows from its name.
+Each row has a colour and a mark, the same in every figure and on the page. ``styles.json`` lists slots (a colour for a
+light background, one for a dark background, and a mark) and the slots of the package's methods. Its colours differ in
+normal vision and in the three kinds of colour blindness, most clearly between slots with the same mark. Other rows get
+a slot that is determined by their name.
 """
 
 import hashlib
@@ -23,9 +23,15 @@ from graphfcl.report.rows import POOL, QUERIES, Row, summary
 from graphfcl.runtime.figures import draw_sessions, new_figure, percent_axis, save_figure
 
 MOST_MARKS = 14  # on one line
-LABEL_GAP = 5.0  # between names at line ends, in points of accuracy
-LEADER = {"arrowstyle": "-", "linewidth": 0.5, "shrinkA": 1, "shrinkB": 3, "relpos": (0, 0.5)}  # from a name to its end
-MARKERS: Mapping[str, str] = {  # shape → matplotlib's sign for it; that of a hollow shape is the same
+LABEL_GAP = 5.0  # smallest distance of names at line ends, in percentage points
+LEADER = {
+    "arrowstyle": "-",
+    "linewidth": 0.5,
+    "shrinkA": 1,
+    "shrinkB": 3,
+    "relpos": (0, 0.5),
+}  # line from a name to the end of its curve
+MARKERS: Mapping[str, str] = {  # shape → marker of matplotlib, which is the same for hollow shapes
     "circle": "o",
     "square": "s",
     "triangle": "^",
@@ -39,14 +45,18 @@ MARKERS: Mapping[str, str] = {  # shape → matplotlib's sign for it; that of a 
     "triangle hollow": "^",
     "diamond hollow": "D",
 }
-FAINT = "#ced4da"  # rows of a picture with too many
+FAINT = "#ced4da"  # colour of the weaker rows if there are many
 
 
 @dataclass(frozen=True)
 class Style:
-    """slot: number of the colour. light, dark: the colour as ``#rrggbb`` on light and on dark ground.
+    """Colour and mark of a row.
 
-    mark: a shape of ``MARKERS``.
+    Attributes:
+        slot: Number of the colour.
+        light: Colour on a light background, as ``#rrggbb``.
+        dark: Colour on a dark background.
+        mark: Shape, a key of ``MARKERS``.
     """
 
     slot: int
@@ -56,7 +66,7 @@ class Style:
 
 
 def accuracy_figure(result: dict[str, Any], path: str | Path) -> None:
-    """Balanced accuracy by session: all classes, base classes, novel classes."""
+    """Plot balanced accuracy by session: all classes, base classes, novel classes."""
     figure, axes = new_figure(6.4, 3.8)
     draw_sessions(axes, result["sessions"])
     axes.set_title(_title(result), fontsize=10)
@@ -64,9 +74,9 @@ def accuracy_figure(result: dict[str, Any], path: str | Path) -> None:
 
 
 def curves_figure(blocks: Sequence[Block], path: str | Path, styles: Mapping[str, Style]) -> None:
-    """Balanced accuracy by session of all rows, a panel per block, with 95 % bands over seeds and names at line ends.
+    """Plot balanced accuracy by session with 95 % bands over seeds, one panel per block.
 
-    Of many rows the strongest have colours; the others are grey.
+    If there are many rows, only the strongest have colours, and the others are grey.
     """
     figure, panels = panels_with_legend(len(blocks))
     names, bright = by_strength(blocks), set(prominent(blocks))
@@ -92,15 +102,15 @@ def curves_figure(blocks: Sequence[Block], path: str | Path, styles: Mapping[str
 
 
 def title_panel(panel: Any, block: Block, blocks: Sequence[Block]) -> None:
-    """The dataset and the protocol version; the whole title where another block is of the same dataset."""
+    """Title a panel with dataset and protocol version, or with the full title if two blocks share the dataset."""
     alone = sum(other.dataset == block.dataset for other in blocks) == 1
     title = f"{block.dataset}, {block.version_text}" if alone else block.title
     panel.set_title(textwrap.fill(title, 46), fontsize=10 if alone and len(title) < 46 else 7)
 
 
 def panels_with_legend(count: int) -> tuple[Any, list[Any]]:
-    """A figure with ``count`` panels, at most three side by side, and at least one more for the legend."""
-    # Of three panels the legend would else begin a row of its own.
+    """Make a figure with ``count`` panels, at most three side by side, and at least one more for the legend."""
+    # With three panels in a row, the legend would need a row of its own.
     across = 2 if count == 3 else min(3, count + 1)
     down = -(-(count + 1) // across)
     figure, grid = new_figure(4.6 * across, 3.3 * down, (down, across))
@@ -108,7 +118,7 @@ def panels_with_legend(count: int) -> tuple[Any, list[Any]]:
 
 
 def add_legend(panels: Sequence[Any], count: int, last: str = "") -> None:
-    """Name the lines of the first ``count`` panels in the next one. last: a name that comes after the others."""
+    """Draw the legend of the first ``count`` panels in the next panel. The name ``last`` comes at the end."""
     for panel in panels[count:]:
         panel.set_axis_off()
     drawn = (line for panel in panels[:count] for line in panel.get_lines())
@@ -119,7 +129,7 @@ def add_legend(panels: Sequence[Any], count: int, last: str = "") -> None:
 
 
 def _draw_row(panel: Any, row: Row, style: Style) -> None:
-    """The mean over seeds, and its band."""
+    """Draw the mean over seeds and its band."""
     values = row.sessions()
     numbers, mean = np.arange(values.shape[1]), values.mean(axis=0)
     draw_line(panel, numbers, mean, row, style, dashed=POOL in row.marks)
@@ -129,7 +139,7 @@ def _draw_row(panel: Any, row: Row, style: Style) -> None:
 
 
 def draw_line(panel: Any, x: np.ndarray, y: np.ndarray, row: Row, style: Style, *, dashed: bool) -> None:
-    """A line in the row's colour with its marks; of many points some are marked."""
+    """Draw a line in the style of a row. If there are many points, only some get a mark."""
     hollow = "hollow" in style.mark
     panel.plot(
         x,
@@ -146,9 +156,9 @@ def draw_line(panel: Any, x: np.ndarray, y: np.ndarray, row: Row, style: Style, 
 
 
 def label_ends(panel: Any, ends: Sequence[tuple[str, float, float]], styles: Mapping[str, Style]) -> None:
-    """The name of each line beside its end, (name, x, y), so that no name covers another; y from 0 to 100, x from 0.
+    """Write the name of each line next to its end (name, x, y), without overlaps. y lies between 0 and 100.
 
-    Of more lines than names fit, the highest have theirs; the legend has all.
+    If there are too many lines, only the highest get names; the legend has all of them.
     """
     ends = sorted(ends, key=lambda end: -end[2])[: int(100 / LABEL_GAP)]
     places = spread([y for _, _, y in ends], LABEL_GAP, 0.0, 100.0)
@@ -166,9 +176,9 @@ def label_ends(panel: Any, ends: Sequence[tuple[str, float, float]], styles: Map
 
 
 def spread(wanted: Sequence[float], gap: float, low: float, high: float) -> list[float]:
-    """Places nearest to the wanted ones, in their order, at least ``gap`` apart and inside [low, high] if all fit.
+    """Find positions close to the wanted ones, in the same order, at least ``gap`` apart, if possible in [low, high].
 
-    Without their gaps they are the isotonic regression of what is wanted.
+    After subtracting the gaps, they are the isotonic regression of the wanted positions.
     """
     from sklearn.isotonic import isotonic_regression
 
@@ -182,7 +192,7 @@ def spread(wanted: Sequence[float], gap: float, low: float, high: float) -> list
 
 
 def matrix_figure(result: dict[str, Any], path: str | Path) -> None:
-    """a_{t,j}: after session t (down), on the classes of session j (across)."""
+    """Plot a_{t,j}: accuracy after session t (rows) on the classes of session j (columns)."""
     values = 100 * np.array([[np.nan if v is None else v for v in row] for row in result["matrix"]], dtype=float)
     count = len(values)
     figure, axes = new_figure(1.8 + 0.45 * count, 1.4 + 0.4 * count)
@@ -202,7 +212,7 @@ def matrix_figure(result: dict[str, Any], path: str | Path) -> None:
 
 
 def _title(result: dict[str, Any]) -> str:
-    """In lines that are short enough for the picture of three sessions."""
+    """Title of a run, in lines that fit into the smallest figure."""
     protocol = result["protocol"]
     lines = [
         f"{result['method']} on {result['dataset']}, seed {result['seed']}, {version_text(result)}",
@@ -212,17 +222,17 @@ def _title(result: dict[str, Any]) -> str:
 
 
 def read_slots() -> tuple[list[Style], dict[str, int]]:
-    """All slots, and the slot of each method of this package."""
+    """Read all slots, and the slot of each method of the package."""
     stored = json.loads(files("graphfcl.report").joinpath("styles.json").read_text(encoding="utf-8"))
     return [Style(place, **slot) for place, slot in enumerate(stored["slots"])], stored["methods"]
 
 
 def row_styles(groups: Iterable[Sequence[str]]) -> dict[str, Style]:
-    """A style for each name; names of one group are shown together.
+    """Choose a style for each name. The names of a group are shown together.
 
-    Two names of one group never have the same colour and mark, and share a colour only if the group has more names than
-    there are colours. A method of this package has the same style everywhere. Any other name goes through the slots in
-    an order that its hash gives, those of no method first, and takes the first that no other name of its groups has.
+    Two names of a group never have the same colour and mark, and share a colour only if the group has more names than
+    there are colours. The package's methods have the same styles everywhere. Any other name tries the slots in an order
+    given by its hash, slots without a method first, and takes the first one that is free in its groups.
     """
     slots, fixed = read_slots()
     together: dict[str, set[str]] = {}
@@ -231,20 +241,20 @@ def row_styles(groups: Iterable[Sequence[str]]) -> dict[str, Style]:
             together.setdefault(name, set()).update(group)
     styles = {name: slots[fixed[name]] for name in together if name in fixed}
     for name in sorted(together.keys() - fixed.keys()):
-        beside = [styles[other] for other in together[name] if other in styles]
-        styles[name] = _first_free(name, slots, set(fixed.values()), beside)
+        used = [styles[other] for other in together[name] if other in styles]
+        styles[name] = _first_free(name, slots, set(fixed.values()), used)
     return styles
 
 
-def _first_free(name: str, slots: Sequence[Style], of_methods: set[int], beside: Sequence[Style]) -> Style:
-    """The first style, in the order of this name, whose colour is free; if none is, whose colour with a mark is."""
-    order = sorted(slots, key=lambda slot: (slot.slot in of_methods, _hash(f"{name} {slot.slot}")))
+def _first_free(name: str, slots: Sequence[Style], method_slots: set[int], used: Sequence[Style]) -> Style:
+    """The first style, in the order of this name, with a free colour, or else with a free pair of colour and mark."""
+    order = sorted(slots, key=lambda slot: (slot.slot in method_slots, _hash(f"{name} {slot.slot}")))
     marks = sorted(MARKERS, key=lambda mark: _hash(f"{name} {mark}"))
-    colours = {style.slot for style in beside}
-    of_own_colour = (slot for slot in order if slot.slot not in colours)
-    of_own_mark = (replace(slot, mark=mark) for mark in marks for slot in order)
-    unused = (style for style in chain(of_own_colour, of_own_mark) if style not in beside)
-    return next(unused, order[0])  # the last: more names than colours times marks
+    colours = {style.slot for style in used}
+    new_colours = (slot for slot in order if slot.slot not in colours)
+    new_marks = (replace(slot, mark=mark) for mark in marks for slot in order)
+    unused = (style for style in chain(new_colours, new_marks) if style not in used)
+    return next(unused, order[0])  # order[0] if there are more names than pairs of colour and mark
 
 
 def _hash(text: str) -> str:
@@ -252,7 +262,7 @@ def _hash(text: str) -> str:
 
 
 def colour_rules() -> str:
-    """The colours as CSS: class ``colour-N`` sets ``--own``; paper and exported pictures are light."""
+    """CSS rules of the colours: class ``colour-N`` sets ``--own``. Printed and exported figures use light colours."""
     slots, _ = read_slots()
     light = "".join(f".colour-{slot.slot}{{--own:{slot.light}}}" for slot in slots)
     dark = "".join(f":root:not(.exported) .colour-{slot.slot}{{--own:{slot.dark}}}" for slot in slots)

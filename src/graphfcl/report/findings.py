@@ -1,4 +1,4 @@
-"""Everything a folder of results holds: its grids, and blocks of rows that may be compared with each other."""
+"""Read a folder of results: its grids, and blocks of rows that can be compared with each other."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -14,13 +14,13 @@ from graphfcl.report.rows import Row
 from graphfcl.report.statistics import Claims
 from graphfcl.report.version_2 import load_version_2
 
-RULES = ("name", "track", "standardise", "class_order")  # that all datasets of an average rank share
-FIRST = {"table2": 0, "table3": 1}  # kinds of grids that a report begins with
+RULES = ("name", "track", "standardise", "class_order")  # must be equal on all datasets of an average rank
+FIRST = {"table2": 0, "table3": 1}  # kinds of grids with which a report begins
 
 
 @dataclass(frozen=True, eq=False)
 class Findings:
-    """Everything a folder holds."""
+    """The content of a folder of results."""
 
     folder: Path
     grids: tuple[Grid, ...]
@@ -28,12 +28,12 @@ class Findings:
     failures: tuple[tuple[Grid, Cell, str], ...]
 
     def ranks(self, like: Block) -> dict[str, float]:
-        """Average rank of each row over the (dataset, seed) pairs that have it, in all blocks under the same protocol.
+        """Average rank of each row over all (dataset, seed) pairs in the blocks under the same protocol.
 
-        Rows with a mark take no part.
+        Rows with a mark, and rows that are missing on a dataset, have no rank.
         """
         blocks = self._alike(like, RULES)
-        if len({block.dataset for block in blocks}) < len(blocks):  # the grid varies N or K on a dataset
+        if len({block.dataset for block in blocks}) < len(blocks):  # the grid has several N or K on a dataset
             blocks = self._alike(like, (*RULES, "way", "shot", "split_shot", "pool_as_supports"))
         names = [row.name for row in like.rows if not row.marks]
         names = [name for name in names if all(any(row.name == name for row in block.rows) for block in blocks)]
@@ -49,13 +49,13 @@ class Findings:
         return dict(zip(names, average_ranks(np.array(scores)).tolist(), strict=True))
 
     def _alike(self, like: Block, rules: Sequence[str]) -> list[Block]:
-        """The blocks of the same grid that have the same values of some rules."""
-        found = [block for block in self.blocks if block.grid is like.grid]
-        return [block for block in found if all(block.protocol.get(r) == like.protocol.get(r) for r in rules)]
+        """The blocks of the same grid with the same values of some rules."""
+        blocks = [block for block in self.blocks if block.grid is like.grid]
+        return [block for block in blocks if all(block.protocol.get(r) == like.protocol.get(r) for r in rules)]
 
 
 def _other_forms(grid: Grid) -> set[str]:
-    """Rows of Table 2 that show a method once more; a grid of one's own compares whatever it lists."""
+    """Rows of Table 2 that show another form of a method. Other grids have none: all their rows are compared."""
     if grid.kind != "table2":
         return set()
     plain = {cell.method for cell in grid.cells if cell.row == cell.method}
@@ -94,7 +94,7 @@ def collect(folder: str | Path) -> Findings:
 
 
 def _with_unique_titles(blocks: Sequence[Block]) -> list[Block]:
-    """Blocks with unique titles: graphs of the same name are shown with their paths, others with rules that differ."""
+    """Make titles unique: add paths to graphs of the same name, and differing rules to other blocks."""
     paths: dict[str, set[str]] = {}
     for block in blocks:
         paths.setdefault(block.dataset, set()).add(block.dataset_path)
@@ -105,8 +105,9 @@ def _with_unique_titles(blocks: Sequence[Block]) -> list[Block]:
     return [_with_further_rules(block, [b for b in named if b.grid is block.grid]) for block in named]
 
 
-def _with_further_rules(block: Block, beside: Sequence[Block]) -> Block:
-    same = [other.protocol for other in beside if other.title == block.title]
+def _with_further_rules(block: Block, blocks: Sequence[Block]) -> Block:
+    """Add the rules in which a block differs from others with the same title."""
+    same = [other.protocol for other in blocks if other.title == block.title]
     differ = [rule for rule in block.protocol if any(other.get(rule) != block.protocol[rule] for other in same)]
     texts = [f", {rule.replace('_', ' ')} {block.protocol[rule]}" for rule in differ]
     return replace(block, further_rules="".join(texts))
@@ -115,7 +116,7 @@ def _with_further_rules(block: Block, beside: Sequence[Block]) -> Block:
 def claims_by_dataset(
     findings: Findings, reference: str, metric: str = "average", grid: str = "table2"
 ) -> dict[str, Claims]:
-    """Dataset → claims, over the blocks of a grid that have the method."""
+    """Claims of a method by dataset, over the blocks of a grid that contain it."""
     blocks = [block for block in findings.blocks if block.grid.name == grid]
     return {
         block.dataset: claims(block, reference, metric) for block in blocks if reference in block.fair_figures(metric)

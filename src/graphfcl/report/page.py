@@ -1,4 +1,4 @@
-"""The report of a folder of grids: one HTML page that needs no network, its tables as Markdown and LaTeX, pictures."""
+"""Write the report of a folder of results: a self-contained HTML page, tables in Markdown and LaTeX, and figures."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -39,7 +39,7 @@ from graphfcl.report.tables import (
 from graphfcl.report.times import time_figure
 from graphfcl.runtime.files import write_bytes
 
-# In the order in which they stand on the page; what is in brackets only where a block has that part.
+# Scripts in their order on the page. Those in brackets are included only if a block has that part.
 SCRIPTS = (
     "elements",
     "choice",
@@ -58,7 +58,7 @@ SCRIPTS = (
 
 
 def write_page(folder: str | Path, out: str | Path | None = None) -> list[Path]:
-    """report.html, tables.md, tables.tex and pictures of the results of a folder. out: folder to write to."""
+    """Write report.html, tables.md, tables.tex and figures of a folder of results to ``out`` (default: the folder)."""
     findings = collect(folder)
     target = Path(folder if out is None else out)
     target.mkdir(parents=True, exist_ok=True)
@@ -82,17 +82,17 @@ def write_page(folder: str | Path, out: str | Path | None = None) -> list[Path]:
 
 
 def page(data: dict[str, Any]) -> str:
-    """The page as one file: template, styles, script and data."""
+    """Build the page as one file from template, styles, scripts and data."""
     parts = [name for name in SCRIPTS if not name.startswith("[") or _has(data, name.strip("[]"))]
     script = "\n".join(_static(f"{name.strip('[]')}.js") for name in parts)
-    # "<" could end the script element that holds the data, or begin a comment in it.
+    # Escape "<", which could end the script element of the data or begin a comment in it.
     content = json.dumps(_rounded(data), separators=(",", ":")).replace("<", "\\u003c")
     text = _static("page.html").replace("/*STYLE*/", _static("page.css") + colour_rules())
     return text.replace("/*SCRIPT*/", script).replace("/*DATA*/", content)
 
 
 def _rounded(value: Any) -> Any:
-    """Values with floats of so many digits as all machines agree on."""
+    """Round floats to the digits on which all machines agree."""
     if isinstance(value, float):
         return float(f"{value:.{DIGITS}g}")
     if isinstance(value, dict):
@@ -101,6 +101,7 @@ def _rounded(value: Any) -> Any:
 
 
 def _has(data: dict[str, Any], part: str) -> bool:
+    """Whether a block of the page has a part."""
     return any(part in block for block in data["blocks"])
 
 
@@ -109,7 +110,7 @@ def _static(name: str) -> str:
 
 
 def _pictures(findings: Findings) -> dict[str, Callable[[Path, Mapping[str, Style]], None]]:
-    """Name → function that draws it, for each grid and protocol: curves and times, curves by labels, or embeddings."""
+    """Functions that draw the figures of each grid and protocol, by name of the figure."""
     groups: dict[tuple[str, str], list[Block]] = {}
     for block in findings.blocks:
         if block.grid.kind != "sweep":
@@ -126,18 +127,18 @@ def _pictures(findings: Findings) -> dict[str, Callable[[Path, Mapping[str, Styl
             draws["-time"] = time_figure
         for end, draw in draws.items():
             name = (grid if protocol == "strict" else f"{grid}-{protocol}") + end
-            while name in pictures or (name != grid and name in grids):  # one may be called like that of another
+            while name in pictures or (name != grid and name in grids):  # the name may already be in use
                 name += "_"
             pictures[name] = partial(draw, blocks)
     return pictures
 
 
-DIGITS = 8  # of a number in the page: far more than it shows, and fewer than machines agree on
-TABS = {"table2": "Table 2", "table3": "Table 3"}  # kinds of grids whose tab has a title of its own
+DIGITS = 8  # of numbers in the page: more than it shows, and few enough to be equal on all machines
+TABS = {"table2": "Table 2", "table3": "Table 3"}  # titles of tabs, by kind of grid
 
 
 def page_data(findings: Findings) -> dict[str, Any]:
-    """Everything the page shows, as plain values. Tables are texts."""
+    """All data of the page as plain values. Cells of tables are texts."""
     tables = [block for block in findings.blocks if block.grid.kind not in ("sweep", "embed")]
     curves = shot_curves(tables)
     groups = side_by_side(findings)
@@ -169,7 +170,7 @@ def page_data(findings: Findings) -> dict[str, Any]:
 
 
 def _overview(blocks: list[Block], findings: Findings) -> dict[str, Any]:
-    """Metric → table. titles: those of the blocks, in the order of their columns."""
+    """Overview tables by metric, and the titles of the blocks in the order of their columns."""
     tables = {metric: overview_table(blocks, metric) for metric in metric_titles(blocks[0])}
     tables["average"] = overview_table(blocks, "average", findings.ranks(blocks[0]))
     shown = {metric: table.data() for metric, table in tables.items()}
@@ -177,7 +178,7 @@ def _overview(blocks: list[Block], findings: Findings) -> dict[str, Any]:
 
 
 def styles_of(findings: Findings) -> dict[str, Style]:
-    """How each row looks; the rows of a grid are shown together."""
+    """Style of each row. The rows of a grid are shown together."""
     return row_styles(
         list(dict.fromkeys(row.name for block in findings.blocks if block.grid is grid for row in block.rows))
         for grid in findings.grids
@@ -245,7 +246,7 @@ def _further_curves() -> list[SessionMetric]:
 
 
 def _row(block: Block, row: Row) -> dict[str, Any]:
-    """What pictures show of a row. metrics: name → mean, half the interval, and the figure of each seed."""
+    """Data of a row for figures. Each metric has a mean, half its interval, and the value of each seed."""
     curves = ["balanced_accuracy", "base", "novel", *(metric.name for metric in _further_curves())]
     metrics = {name: LAST if name == "last" else name for name in metric_titles(block)}
     return {
@@ -282,7 +283,7 @@ def _sweeps(findings: Findings) -> list[dict[str, Any]]:
 
 
 def _versions(findings: Findings) -> list[str]:
-    """With what the cells of each grid were computed; several lines where they differ."""
+    """Software and machine that computed the cells of each grid; several lines if they differ."""
     results = [(block, each) for block in findings.blocks for row in block.rows for each in row.results.values()]
     lines = (
         f"{block.grid.name}, {block.version_text}: {', '.join(f'{key} {v}' for key, v in result['versions'].items())}"

@@ -1,4 +1,4 @@
-"""The seeds of one line of a table: figures over them, marks, costs, and what computed them."""
+"""A row of a table: statistics over its seeds, marks, costs, and the code that computed it."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -16,19 +16,22 @@ from graphfcl.metrics import (
 
 POOL, QUERIES, FORM = "uses pool labels", "trained on query labels", "another form of a method"
 ORACLE, CONTROL = "needs an oracle", "a control"
-NOT_RECORDED = "not recorded"  # the code of results that were stored before they named it
+NOT_RECORDED = "not recorded"  # for results that do not name their code
 
 
 def _scale(key: str) -> float:
-    """The factor that a figure is multiplied by when it is shown; 1 if it is not a metric."""
+    """Factor by which a value is multiplied when it is shown; 1 if it is not a metric."""
     return next((m.scale for m in (*session_metrics(), *stream_metrics(), *active_metrics()) if m.name == key), 1.0)
 
 
 @dataclass(frozen=True, eq=False)
 class Row:
-    """All seeds of one line of a table: the results as :func:`graphfcl.experiments.run` gives them, by seed.
+    """All seeds of one row of a table.
 
-    form: it is another form of a method that has a row of its own in Table 2.
+    Attributes:
+        name: Name of the row.
+        results: Results of :func:`graphfcl.experiments.run` by seed.
+        form: Whether this is another form of a method that also has its own row in Table 2.
     """
 
     name: str
@@ -37,6 +40,7 @@ class Row:
 
     @property
     def marks(self) -> tuple[str, ...]:
+        """Properties for which the row is not compared with rows without them."""
         result = next(iter(self.results.values()))
         marks = (
             (POOL, result["uses_pool_labels"]),
@@ -49,21 +53,21 @@ class Row:
 
     @property
     def strategy(self) -> str:
-        """The strategy that selected the nodes to label; empty on other tracks than ``active``."""
+        """Strategy under the track ``active``; empty under other tracks."""
         return str(next(iter(self.results.values())).get("strategy", ""))
 
     def values(self, key: str) -> dict[int, float]:
-        """A figure of the whole run for each seed that has it, in % where it is a share."""
+        """A value of the whole run by seed, in percent if it is a share. Seeds without it are left out."""
         values = {seed: result.get(key) for seed, result in self.results.items()}
         return {seed: _scale(key) * value for seed, value in values.items() if value is not None}
 
     def last(self, key: str = "balanced_accuracy") -> dict[int, float]:
-        """A figure of the last session for each seed that has it, in % where it is a share."""
+        """A value of the last session by seed, in percent if it is a share. Seeds without it are left out."""
         values = {seed: result["sessions"][-1].get(key) for seed, result in self.results.items()}
         return {seed: _scale(key) * value for seed, value in values.items() if value is not None}
 
     def figures(self, key: str) -> dict[int, float]:
-        """A metric for each seed that has it; that of a session is the last session's."""
+        """A metric by seed; for a session metric, its value after the last session."""
         return self.last(key) if key in {metric.name for metric in session_metrics()} else self.values(key)
 
     def summary(self, key: str) -> SeedSummary | None:
@@ -72,12 +76,12 @@ class Row:
         return summary(values) if values else None
 
     def sessions(self, key: str = "balanced_accuracy") -> np.ndarray:
-        """(seeds, sessions), in % where it is a share; NaN where a figure does not exist."""
+        """Values of a session metric, in percent if it is a share, shape (seeds, sessions); NaN if undefined."""
         rows = [[session.get(key) for session in result["sessions"]] for result in self.results.values()]
         return _scale(key) * np.array([[np.nan if value is None else value for value in row] for row in rows])
 
     def matrix(self) -> np.ndarray:
-        """(sessions, sessions) mean of a_{t,j} over seeds, in %."""
+        """Mean of a_{t,j} over seeds in percent, shape (sessions, sessions)."""
         matrices = [[[np.nan if v is None else v for v in row] for row in r["matrix"]] for r in self.results.values()]
         return 100 * np.array(matrices, dtype=float).mean(axis=0)
 
@@ -86,9 +90,9 @@ class Row:
         return [result["total_seconds"] + _earlier_seconds(result) for result in self.results.values()]
 
     def training_seconds(self) -> dict[int, float]:
-        """Seed → time to learn all sessions, pre-training and validation included and predictions not.
+        """Time to learn all sessions by seed, with pre-training and validation but without predictions.
 
-        At least a millisecond, so that it has a place on a logarithmic axis.
+        It is at least a millisecond, because it is shown on a logarithmic axis.
         """
         return {
             seed: max(sum(session["seconds"] for session in result["sessions"]) + _earlier_seconds(result), 1e-3)
@@ -96,7 +100,7 @@ class Row:
         }
 
     def curve(self, key: str) -> dict[str, list[float | None]]:
-        """Mean by session, and the ends of the 95 % interval where there are several seeds."""
+        """Mean by session, and the ends of the 95 % interval if there are several seeds."""
         summaries = [None if np.isnan(column).any() else summary(column) for column in self.sessions(key).T]
 
         def end(one: SeedSummary | None, sign: int) -> float | None:
@@ -109,17 +113,17 @@ class Row:
         }
 
     def mean(self, key: str) -> float | None:
-        """Mean of a figure other than a metric, such as the peak memory in MB, over the runs that recorded it."""
+        """Mean of a value that is not a metric, such as peak memory in MB, over the runs that recorded it."""
         values = list(self.values(key).values())
         return float(np.mean(values)) if values else None
 
     def stored(self) -> dict[str, int]:
-        """Bytes kept between sessions by kind, the most over seeds."""
+        """Bytes stored between sessions by kind, the maximum over seeds."""
         results = list(self.results.values())
         return {kind: max(result["stored"][kind] for result in results) for kind in results[0]["stored"]}
 
     def chosen(self) -> str:
-        """Setting by setting, what validation chose for each seed; "–" where one choice leaves no room for another."""
+        """The settings that validation chose, with a value for each seed; "–" if a seed did not choose the setting."""
         choices = [result["chosen"] for result in self.results.values()]
         keys = dict.fromkeys(key for each in choices for key in each)
         return "; ".join(
@@ -133,7 +137,7 @@ def _earlier_seconds(result: dict[str, Any]) -> float:
 
 
 def machines_of(rows: "Iterable[Row]") -> list[str]:
-    """The kinds of machines that computed the results of rows: GPU or processor, and threads."""
+    """The machines that computed rows: GPU or processor, and number of threads."""
     versions = (result["versions"] for row in rows for result in row.results.values())
     kinds = (
         f"{each.get('gpu') or each.get('machine', 'unknown')}, {each.get('threads', '?')} threads" for each in versions
@@ -142,7 +146,7 @@ def machines_of(rows: "Iterable[Row]") -> list[str]:
 
 
 def codes_of(rows: "Iterable[Row]") -> dict[str, list[str]]:
-    """The code that computed the results of rows, by its first commit and its hash → names of these rows."""
+    """Names of rows by the code that computed them, which is identified by its first commit and its hash."""
     titles: dict[str | None, str] = {}
     names: dict[str | None, dict[str, None]] = {}
     for row in rows:

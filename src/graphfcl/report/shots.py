@@ -1,4 +1,4 @@
-"""Accuracy against labels per new class, where blocks share classes and test nodes (the rule ``split_shot``)."""
+"""Accuracy against labels per new class, for blocks that share classes and test nodes (the rule ``split_shot``)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,14 +20,14 @@ MEASURES = {  # metric → title
     "novel": "balanced accuracy after the last session, new classes only (%)",
     "average": "balanced accuracy, average over sessions (%)",
 }
-PICTURES = {"": "balanced_accuracy", "-new-classes": "novel"}  # end of a picture's name → metric
-LABEL_RULES = ("shot", "pool_as_supports")  # rules that the blocks of a curve differ in
+PICTURES = {"": "balanced_accuracy", "-new-classes": "novel"}  # suffix of a figure's name → metric
+LABEL_RULES = ("shot", "pool_as_supports")  # rules in which the blocks of a curve differ
 AXIS = "labels per new class"
 
 
 @dataclass(frozen=True, eq=False)
 class ShotCurves:
-    """Blocks that differ in the number of labels per new class alone, the fewest first."""
+    """Blocks that differ only in the number of labels per new class, in ascending order."""
 
     blocks: tuple[Block, ...]
 
@@ -37,7 +37,7 @@ class ShotCurves:
 
     @property
     def title(self) -> str:
-        """What all its blocks are of."""
+        """Title without the number of labels."""
         return self.blocks[0].title_with(f"{self.blocks[0].protocol['way']}-way")
 
     @property
@@ -47,18 +47,18 @@ class ShotCurves:
 
     @property
     def rows(self) -> dict[str, Row]:
-        """Name → row of the block with most labels that has it, in the order of the grid."""
+        """Rows by name, each from the block with the most labels that contains it."""
         return {row.name: row for block in self.blocks for row in block.rows}
 
     def figures(self, name: str, metric: str) -> list[SeedSummary | None]:
-        """A metric of a row at each number of labels; that of one run at each where it has the same labels at all."""
+        """A metric of a row at each number of labels. A row that has the same labels everywhere has one run for all."""
         if self._runs_once(name):
             return [self.rows[name].summary(metric)] * len(self.blocks)
         rows = [next((row for row in block.rows if row.name == name), None) for block in self.blocks]
         return [None if row is None else row.summary(metric) for row in rows]
 
     def _runs_once(self, name: str) -> bool:
-        """Whether a row uses pool labels, and so the same labels at every K, and ran at one K alone."""
+        """Whether a row uses pool labels, and therefore the same labels at every K, and ran at only one K."""
         return POOL in self.rows[name].marks and sum(row.name == name for b in self.blocks for row in b.rows) == 1
 
     @property
@@ -69,14 +69,14 @@ class ShotCurves:
             if block.protocol.get("pool_as_supports"):
                 results = [result for row in block.rows for result in row.results.values()]
                 counts = [r["n_supports"] / sum(session > 0 for session in r["session_of_class"]) for r in results]
-                lines.append(f"all: every label of supports and pool, {np.mean(counts):.0f} per new class in the mean")
+                lines.append(f"all: every label of supports and pool, {np.mean(counts):.0f} per new class on average")
         if any(map(self._runs_once, self.rows)):
             lines.append("a row that uses pool labels has the labels of `all` at every K, so one run is shown at each")
         lines += code_notes(row for block in self.blocks for row in block.rows)
         return (*lines, *mark_notes(self.rows.values()))
 
     def table(self, metric: str) -> Table:
-        """Methods down, numbers of labels across."""
+        """Table with a row per method and a column per number of labels."""
         lines = tuple(
             (marked_name(row), self._seeds(name), *map(figure, self.figures(name, metric)))
             for name, row in self.rows.items()
@@ -86,12 +86,12 @@ class ShotCurves:
         return Table(title, columns, lines, notes=self.notes, names=tuple(self.rows))
 
     def _seeds(self, name: str) -> str:
-        """Seeds of a row; the fewest and the most where some numbers of labels have not run with all."""
+        """Number of seeds of a row, as a range if it differs between numbers of labels."""
         counts = sorted({len(row.results) for block in self.blocks for row in block.rows if row.name == name})
         return str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
 
     def data(self) -> dict[str, Any]:
-        """What the page shows."""
+        """Data for the page."""
         block = self.blocks[0]
         rows = [
             {
@@ -107,7 +107,7 @@ class ShotCurves:
 
 
 def shot_curves(blocks: Sequence[Block]) -> list[ShotCurves]:
-    """The curves of each grid, dataset and protocol, in the order of the blocks."""
+    """Group blocks to curves by grid, dataset and protocol, in the order of the blocks."""
     groups: dict[str, list[Block]] = {}
     for block in blocks:
         if block.protocol.get("split_shot"):
@@ -121,7 +121,7 @@ def shot_curves(blocks: Sequence[Block]) -> list[ShotCurves]:
 
 
 def shots_figure(blocks: Sequence[Block], path: str | Path, styles: Mapping[str, Style], metric: str) -> None:
-    """A metric against labels per new class: a panel for each graph, a line for each row with its 95 % intervals."""
+    """Plot a metric against labels per new class, with a panel per graph and a line with 95 % intervals per row."""
     every = shot_curves(blocks)
     figure_, panels = panels_with_legend(len(every))
     for panel, curves in zip(panels, every, strict=False):
@@ -134,7 +134,9 @@ def shots_figure(blocks: Sequence[Block], path: str | Path, styles: Mapping[str,
             draw_line(panel, x, mean, row, styles[name], dashed=POOL in row.marks)
             half = np.array([one.interval or 0.0 for _, one in points])
             panel.fill_between(x, mean - half, mean + half, color=styles[name].light, alpha=0.12, linewidth=0)
-            ends += [(name, float(x[-1]), float(mean[-1]))] if x[-1] == places[-1] else []  # all cells may not have run
+            ends += (
+                [(name, float(x[-1]), float(mean[-1]))] if x[-1] == places[-1] else []
+            )  # some cells may not have run
         label_ends(panel, ends, styles)
         panel.set_title(curves.dataset if len({c.dataset for c in every}) == len(every) else curves.title, fontsize=9)
         panel.set_xticks(places, curves.labels)

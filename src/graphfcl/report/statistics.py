@@ -1,8 +1,8 @@
-"""Comparisons of rows on one dataset: one test for each pair, and two families of them that are fixed in advance.
+"""Compare rows on one dataset, with one test for each pair and two families that are fixed in advance.
 
-**Headline**: the reference row against each other row. **All pairs**: the appendix. The raw p-value of a pair is the
-same in both (:func:`graphfcl.metrics.paired_difference`); Holm's correction is over the pairs of the family, so a
-table names its family.
+The headline family compares the reference row with each other row. The second family contains all pairs. The raw
+p-value of a pair is the same in both (:func:`graphfcl.metrics.paired_difference`). Holm's correction depends on the
+family, so tables name it.
 """
 
 from collections.abc import Mapping
@@ -14,12 +14,12 @@ import numpy as np
 from graphfcl.metrics import PairedDifference, holm, paired_difference
 
 SIGNIFICANT = 0.05
-Figures = Mapping[str, Mapping[int, float]]  # row → seed → figure
+Figures = Mapping[str, Mapping[int, float]]  # row → seed → value
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """One row minus another. adjusted: its p-value after Holm's correction in a family; None where it is not tested."""
+    """One row minus another, with the p-value ``adjusted`` by Holm's correction; None if it is not tested."""
 
     difference: PairedDifference
     adjusted: float | None = None
@@ -44,9 +44,9 @@ def _below(p_value: float | None) -> bool:
 
 
 def compare_with(reference: str, figures: Figures, ratios: Mapping[int, float]) -> dict[str, Comparison]:
-    """Row → reference − row: the headline family. Rows that share no seed with the reference are left out.
+    """Compute the headline family: reference − row, by row. Rows that share no seed with the reference are left out.
 
-    ratios: seed → n_test/n_train of its stream.
+    ``ratios`` holds n_test/n_train of the stream of each seed.
     """
     others = [name for name in figures if name != reference]
     comparisons = _family([(reference, name) for name in others], figures, ratios)
@@ -54,7 +54,7 @@ def compare_with(reference: str, figures: Figures, ratios: Mapping[int, float]) 
 
 
 def compare_pairs(figures: Figures, ratios: Mapping[int, float]) -> dict[tuple[str, str], Comparison]:
-    """(row, other row) → row − other for each pair once, in the order of the rows: the family of all pairs."""
+    """Compute the family of all pairs: row − other row, once for each pair in the order of the rows."""
     return _family(list(combinations(figures, 2)), figures, ratios)
 
 
@@ -75,14 +75,17 @@ def _family(
 
 @dataclass(frozen=True)
 class Claims:
-    """A reference method against every other one that may be compared with it, on one dataset: a headline family.
+    """A headline family: a reference method compared with every other comparable method on one dataset.
 
-    Rows with a mark take no part: upper references (``joint``), rows trained on query labels, other forms of a method.
-    The reference is to be fixed before results are looked at.
+    Rows with a mark are excluded: upper references (``joint``), rows trained on query labels, other forms of a method.
+    The reference must be fixed before the results are known.
 
-    metric: ``average`` over sessions, or ``last``, the balanced accuracy of the last session.
-    comparisons: other method → reference − other, with its raw p-value and that after Holm's correction.
-    untested: methods that share no seed with the reference.
+    Attributes:
+        reference: Name of the reference method.
+        dataset: Name of the dataset.
+        metric: ``average`` (over sessions) or ``last`` (balanced accuracy after the last session).
+        comparisons: Reference − other by other method, with raw and adjusted p-values.
+        untested: Methods that share no seed with the reference.
     """
 
     reference: str
@@ -97,21 +100,21 @@ class Claims:
 
     @property
     def ahead_of_every(self) -> bool:
-        """An intersection–union test: ahead of each other method with a raw p < 0.05, so no correction is needed."""
+        """Whether the reference is ahead of each method with raw p < 0.05 (intersection–union test; no correction)."""
         return not self.untested and bool(self.comparisons) and all(each.ahead for each in self.comparisons.values())
 
     def ahead(self, *, holm: bool = True) -> tuple[str, ...]:
-        """Methods that it is ahead of with p < 0.05, after Holm's correction or raw."""
+        """Methods behind the reference with p < 0.05, after Holm's correction or raw."""
         return tuple(name for name, comparison in self.comparisons.items() if _ahead(comparison, holm=holm))
 
     def behind(self, *, holm: bool = True) -> tuple[str, ...]:
-        """Methods that are ahead of it with p < 0.05, after Holm's correction or raw."""
+        """Methods ahead of the reference with p < 0.05, after Holm's correction or raw."""
         return tuple(name for name, comparison in self.comparisons.items() if _ahead(comparison.swapped, holm=holm))
 
     def tied(self, *, holm: bool = True) -> tuple[str, ...]:
-        """The other methods: the test separates none of them from it, or they share too few seeds for a test."""
-        apart = {*self.ahead(holm=holm), *self.behind(holm=holm)}
-        return tuple(name for name in self.comparisons if name not in apart)
+        """Methods whose difference from the reference is not significant, or that share too few seeds for a test."""
+        different = {*self.ahead(holm=holm), *self.behind(holm=holm)}
+        return tuple(name for name in self.comparisons if name not in different)
 
 
 def _ahead(comparison: Comparison, *, holm: bool) -> bool:

@@ -1,6 +1,6 @@
-"""A table of texts, and its forms: Markdown, LaTeX, and the plain values that the page shows.
+"""Tables of texts, in three forms: Markdown, LaTeX, and plain values for the page.
 
-Every figure is rounded once, when the table is made, so all forms print the same digits.
+Values are rounded once, when the table is made, so all forms print the same digits.
 """
 
 from collections.abc import Iterable
@@ -28,12 +28,17 @@ LATEX |= {"\\": r"\textbackslash{}", "^": r"\textasciicircum{}", "`": ""}
 
 @dataclass(frozen=True)
 class Table:
-    """Cells are texts.
+    """A table whose cells are texts.
 
-    bold: (row, column) of cells to print bold.
-    names: name of each row without its marks, where rows are methods.
-    below: number of rows at the end with published results; sorting leaves them there.
-    low: columns in which small figures are good.
+    Attributes:
+        title: Title of the table.
+        columns: Titles of the columns.
+        rows: Cells of each row.
+        bold: Row and column of cells to print bold.
+        notes: Notes below the table.
+        names: Names of the rows without marks, if rows are methods.
+        below: Number of rows with published results at the end, which sorting does not move.
+        low: Titles of columns in which small values are better.
     """
 
     title: str
@@ -46,7 +51,7 @@ class Table:
     low: frozenset[str] = frozenset()
 
     def data(self) -> dict[str, Any]:
-        """What the page shows."""
+        """Data for the page."""
         return {
             "title": self.title,
             "columns": self.columns,
@@ -60,25 +65,25 @@ class Table:
 
 
 def bold_rows(numbers: Iterable[int], columns: int) -> frozenset[tuple[int, int]]:
-    """All cells of some rows."""
+    """Positions of all cells in some rows."""
     return frozenset((number, column) for number in numbers for column in range(columns))
 
 
 def figure(seeds: SeedSummary | None) -> str:
-    """Mean ± half the interval; empty where there is no figure."""
+    """Format mean ± half the interval; empty if there is no value."""
     if seeds is None:
         return ""
     return two_digits(seeds.mean) if seeds.interval is None else f"{two_digits(seeds.mean)} ± {seeds.interval:.2f}"
 
 
 def two_digits(value: float, *, sign: bool = False) -> str:
-    """Two digits after the point; zero never has a minus."""
+    """Format with two decimals, and without a minus sign for zero."""
     text = f"{value:+.2f}" if sign else f"{value:.2f}"
     return text.replace("-0.00", "+0.00" if sign else "0.00") if float(text) == 0 else text
 
 
 def plain_summary(seeds: SeedSummary | None) -> dict[str, float | None] | None:
-    """Mean and half the interval, as the pictures of the page read them."""
+    """Mean and half the interval, for the figures of the page."""
     return None if seeds is None else {"mean": seeds.mean, "interval": seeds.interval}
 
 

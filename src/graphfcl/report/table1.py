@@ -1,4 +1,4 @@
-"""Table 1: the datasets at hand, with their counts and splits."""
+"""Table 1: the available datasets, with their counts and splits."""
 
 import json
 from pathlib import Path
@@ -24,11 +24,11 @@ DATASET_COLUMNS = (
     "sessions",
 )
 FILE = "table1.json"
-TITLE = "Table 1: the datasets, their classes and the protocol they are used under"
+TITLE = "Table 1: the datasets, their classes and their protocol"
 
 
 def dataset_rows(names: list[str], data_dir: Path | None) -> list[tuple[Any, ...]]:
-    """One row per dataset; without names, all whose files are there and that are not synthetic."""
+    """Rows of the named datasets. The default is all datasets with present files that are not synthetic."""
     folder = data_folder(data_dir)
     chosen = names or [
         d.name for d in all_datasets() if not d.missing_files(folder) and not d.name.startswith("synthetic")
@@ -47,7 +47,7 @@ def _row(name: str, data_dir: Path | None) -> tuple[Any, ...]:
 
 
 def write_dataset_table(rows: list[tuple[Any, ...]], folder: str | Path) -> Path:
-    """For the report of that folder."""
+    """Write the table to a folder, for its report."""
     path = Path(folder) / FILE
     text = json.dumps({"columns": DATASET_COLUMNS, "rows": rows}, indent=1)
     write_bytes(path, text.encode())
@@ -55,7 +55,7 @@ def write_dataset_table(rows: list[tuple[Any, ...]], folder: str | Path) -> Path
 
 
 def read_dataset_table(folder: str | Path) -> Table | None:
-    """The table that :func:`write_dataset_table` wrote into a folder; None if there is none."""
+    """Read the table that :func:`write_dataset_table` wrote to a folder; None if there is none."""
     path = Path(folder) / FILE
     if not path.exists():
         return None

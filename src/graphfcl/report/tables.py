@@ -1,4 +1,4 @@
-"""The tables of a report, the same on the page, in Markdown and in LaTeX."""
+"""The tables of a report, which are the same on the page, in Markdown and in LaTeX."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -35,20 +35,20 @@ NO_RANKS: Mapping[str, float] = MappingProxyType({})
 
 
 def less_is_better(metric: str) -> bool:
-    """Whether a metric measures a loss: PD, RPD, forgetting."""
+    """Whether smaller values of a metric are better: PD, RPD, forgetting."""
     return re.search(r"(^|_)r?pd$|forgetting", metric) is not None
 
 
 def metric_titles(block: Block) -> dict[str, str]:
-    """Name → title of what a block can be ranked by; the first is shown at first."""
+    """Titles of the metrics by which a block can be ranked. The first one is shown initially."""
     active = {metric.name: metric.title for metric in active_metrics()} if block.is_active else {}
     return active | METRICS | further_titles(block)
 
 
 def result_table(block: Block, ranks: Mapping[str, float]) -> Table:
-    """Average, sessions, PD, RPD, improvement of the reference over each row, and the test of its lead.
+    """Table with average, sessions, PD, RPD, improvement by the reference, and the test of its lead.
 
-    ranks: average rank of rows, by name; empty for a table without them.
+    ``ranks`` holds average ranks of rows by name. If it is empty, the table has no ranks.
     """
     reference, alone = block.reference.name, len(block.rows) == 1
     columns = ("method", "seeds", "average", *(str(number) for number in range(block.sessions)), "PD", "RPD")
@@ -82,7 +82,7 @@ def result_table(block: Block, ranks: Mapping[str, float]) -> Table:
 
 
 def side_by_side(findings: Findings) -> list[list[Block]]:
-    """Groups of blocks that one overview shows: of the same grid, protocol and track; in ``shots`` of one K."""
+    """Group the blocks of an overview: the same grid, protocol and track, and the same K in ``shots``."""
     groups: dict[str, list[Block]] = {}
     for block in findings.blocks:
         if block.grid.kind not in ("sweep", "embed"):
@@ -93,9 +93,9 @@ def side_by_side(findings: Findings) -> list[list[Block]]:
 
 
 def overview_table(blocks: Sequence[Block], metric: str, ranks: Mapping[str, float] = NO_RANKS) -> Table:
-    """One metric of every row on every dataset; rows without a figure on some dataset have no mean over datasets.
+    """Table with one metric of every row on every dataset. Rows that miss a dataset have no mean over datasets.
 
-    ranks: average rank of rows on the average over sessions, by name; empty for a table without them.
+    ``ranks`` holds average ranks of rows by name. If it is empty, the table has no ranks.
     """
     first, lines, bold = blocks[0], [], set()
     titles = [_column(block, blocks) for block in blocks]
@@ -125,7 +125,7 @@ def overview_table(blocks: Sequence[Block], metric: str, ranks: Mapping[str, flo
 
 
 def _column(block: Block, blocks: Sequence[Block]) -> str:
-    """A dataset; with N and K or the whole title where that does not tell it from the others."""
+    """Title of a column: the dataset, with N and K or as the full title if that is not unique."""
     for text in (lambda b: b.dataset, lambda b: f"{b.dataset}, {kind_text(b.protocol)}"):
         if sum(text(other) == text(block) for other in blocks) == 1:
             return text(block)
@@ -140,7 +140,7 @@ LEADS = {"average": "all pairs, average", "last": "all pairs, last session"}
 
 
 def lead_tables(block: Block) -> list[Table]:
-    """Every row against every other, on the average over sessions and at the last one; none for fewer than three."""
+    """Tables of all pairs of rows, on average over sessions and after the last one; none for fewer than three rows."""
     tables = []
     for metric, title in LEADS.items():
         leads = block.leads(metric)
@@ -152,7 +152,7 @@ def lead_tables(block: Block) -> list[Table]:
 
 
 def _lead(comparison: Comparison | None) -> str:
-    """The difference of two rows, with interval and p-value."""
+    """Format the difference of two rows with interval and p-value."""
     if comparison is None:
         return ""
     difference = comparison.difference
@@ -163,7 +163,7 @@ def _lead(comparison: Comparison | None) -> str:
 
 
 def further_table(block: Block, titles: Mapping[str, str]) -> Table:
-    """Metrics besides the result table's own."""
+    """Table with the metrics that are not in the result table."""
     rows = tuple((row.name, *(figure(row.summary(name)) for name in titles)) for row in block.rows)
     about = (*(f"{metric.title}: {metric.what}" for metric in further_metrics()), *code_notes(block.rows))
     low = frozenset(title for name, title in titles.items() if less_is_better(name))
@@ -172,7 +172,7 @@ def further_table(block: Block, titles: Mapping[str, str]) -> Table:
 
 
 def cost_table(block: Block) -> Table:
-    """Time, memory, and bytes kept between sessions; memory on a GPU where a row has it."""
+    """Table with time, memory, and bytes stored between sessions; GPU memory only if a row used a GPU."""
     peaks = {"peak_memory_mb": "peak memory, MB", "peak_gpu_memory_mb": "peak GPU memory, MB"}
     if all(row.mean("peak_gpu_memory_mb") is None for row in block.rows):
         del peaks["peak_gpu_memory_mb"]
@@ -191,7 +191,7 @@ def cost_table(block: Block) -> Table:
 
 
 def choice_table(block: Block) -> Table:
-    """What validation sessions chose."""
+    """Table with the settings that validation sessions chose."""
     title = f"{block.title}: what validation sessions chose, one value per seed"
     rows = tuple((row.name, row.chosen()) for row in block.rows)
     return Table(title, ("method", "chosen"), rows, names=_names(block))
@@ -203,7 +203,7 @@ def _names(block: Block) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Sweep:
-    """One method on one dataset over N and K. place: dataset and protocol. rows: (N, K) → the method's row there."""
+    """One method on one dataset and protocol (``place``) for several N and K. ``rows`` maps (N, K) to a row."""
 
     place: str
     row: str
@@ -223,13 +223,13 @@ class Sweep:
 
     @property
     def lines(self) -> list[list[SeedSummary | None]]:
-        """For each N the average over sessions at all K; None where there is none."""
+        """For each N, the averages over sessions at all K; None if there is no result."""
         found = {place: row.summary("average") for place, row in self.rows.items()}
         return [[found.get((way, shot)) for shot in self.shots] for way in self.ways]
 
 
 def sweeps(blocks: Sequence[Block]) -> list[Sweep]:
-    """What the blocks of the parameter study show, for each dataset, protocol, track and row."""
+    """Collect the parameter study by dataset, protocol, track and row."""
     rows: dict[tuple[str, str], dict[tuple[int, int], Row]] = {}
     for block in blocks:
         for row in block.rows:
@@ -239,14 +239,14 @@ def sweeps(blocks: Sequence[Block]) -> list[Sweep]:
 
 
 def sweep_table(sweep: Sweep) -> Table:
-    """Average accuracy over N (down) and K (across) of one method."""
+    """Table with the average accuracy of one method, N in rows and K in columns."""
     rows = tuple((f"{way}-way", *map(figure, line)) for way, line in zip(sweep.ways, sweep.lines, strict=True))
     columns = ("", *(f"{shot}-shot" for shot in sweep.shots))
     return Table(sweep.title, columns, rows, notes=tuple(code_notes(sweep.rows.values())))
 
 
 def all_tables(findings: Findings) -> list[tuple[str, list[Table]]]:
-    """(heading, tables) of the datasets and of every grid."""
+    """All tables of a report with their headings: of the datasets, then of every grid."""
     sections: list[tuple[str, list[Table]]] = []
     datasets = read_dataset_table(findings.folder)
     if datasets:

@@ -1,4 +1,4 @@
-"""Accuracy against training time: a dot for each seed, a mark at the mean accuracy and the geometric mean time."""
+"""Plot accuracy against training time, with a dot per seed and a mark at mean accuracy and geometric mean time."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -11,9 +11,9 @@ from graphfcl.runtime.figures import save_figure
 
 
 def time_figure(blocks: Sequence[Block], path: str | Path, styles: Mapping[str, Style]) -> None:
-    """A panel per block: average over sessions against training seconds on a logarithmic axis.
+    """Plot the average over sessions against training seconds on a logarithmic axis, with a panel per block.
 
-    Of many rows the strongest have colours; the others are grey.
+    If there are many rows, only the strongest have colours, and the others are grey.
     """
     figure, panels = panels_with_legend(len(blocks))
     bright, names = set(prominent(blocks)), {row.name for block in blocks for row in block.rows}

@@ -1,8 +1,8 @@
 """Read stored results of protocol version 2, which are being recomputed under the current version.
 
-The only code that reads another protocol version: nothing is computed under it. Version 2 calls the track ``active``
-``asked``. ``counts.csv`` beside the grids holds n_train and n_test of their streams, which results of version 2 do not
-store (``python -m scripts.version_2_counts``).
+This is the only code that reads another protocol version, and it computes nothing. In version 2 the track ``active`` is
+called ``asked``. Results of version 2 do not contain n_train and n_test of their streams, so these are in the file
+``counts.csv`` next to the grids (written by ``python -m scripts.version_2_counts``).
 """
 
 import csv
@@ -18,10 +18,10 @@ COUNTS = "counts.csv"
 
 
 def load_version_2(store: CellStore) -> tuple[list[Grid], Callable[[Cell], dict[str, Any] | None]] | None:
-    """The grids of a folder of version 2 and a function that reads their results; None for any other folder."""
+    """Read the grids of a folder of version 2, with a function that reads their results; None for other folders."""
     if not (store.folder / COUNTS).exists():
         return None
-    keys: dict[str, str] = {}  # of the present version → of version 2
+    keys: dict[str, str] = {}  # key in the current version → key in version 2
     grids = []
     for path in sorted((store.folder / "grids").glob("*.json")):
         content = json.loads(path.read_bytes())
@@ -52,12 +52,12 @@ def _cell(values: dict[str, Any]) -> Cell:
 
 
 def _renamed(rules: dict[str, Any]) -> dict[str, Any]:
-    """Rules with the present name of their track."""
+    """Replace the old name of the track in rules."""
     return {**rules, "track": "active"} if rules.get("track") == "asked" else rules
 
 
 def _read_counts(path: Path) -> dict[tuple[str, str, int], dict[str, int]]:
-    """(dataset, track, seed) → n_train and n_test."""
+    """Read n_train and n_test by dataset, track and seed."""
     with path.open(newline="") as file:
         return {
             (row["dataset"], row["track"], int(row["seed"])): {name: int(row[name]) for name in ("n_train", "n_test")}

@@ -314,14 +314,14 @@ def refusals(places: Path) -> dict[str, tuple[list[object], tuple[str, ...]]]:
     return {
         "nodes alone": (["--nodes", f"sql:{NODES}"], ("give --nodes and --edges",)),
         "edges alone": (["--edges", f"sql:{EDGES}"], ("give --nodes and --edges",)),
-        "both": (["--graph", "debian", *queried(shop)], ("--graph and --nodes do not go together",)),
+        "both": (["--graph", "debian", *queried(shop)], ("--graph and --nodes exclude each other",)),
         "database of a name": (["--graph", "debian", "--database", url], ("--graph and --database",)),
         "database of files": (
             ["--nodes", "a.csv", "--edges", "b.csv", "--database", url],
             ("a database is used only by queries",),
         ),
         "one query": (["--graph", f"sql:{NODES}"], ("a graph is not one query",)),
-        "data folder": ([*queried(shop), "--data-dir", places], ("--data-dir is for graphs by name",)),
+        "data folder": ([*queried(shop), "--data-dir", places], ("--data-dir applies only to --graph",)),
         "table": (
             queried(shop, f"sql:SELECT '{SECRET}' AS id FROM nope"),
             ("the query of nodes", "no such table: nope"),
@@ -485,8 +485,8 @@ def test_streams_runs_and_suggestions_take_queries(places: Path, tmp_path: Path)
     assert "refit" in succeeded("history", "--model", tmp_path / "model")
     for words, said in (
         (["stream", "--nodes", "n.csv"], "give --nodes and --edges"),
-        (["run", "--graph", "debian", *shop], "--graph and --nodes do not go together"),
+        (["run", "--graph", "debian", *shop], "--graph and --nodes exclude each other"),
         (["stream", "--verify", *shop], "--verify checks graphs of the benchmark by name: leave --nodes out"),
-        (["suggest", "--model", "m", *shop], "--model has no use for --nodes"),
+        (["suggest", "--model", "m", *shop], "--model does not use --nodes"),
     ):
         assert_one_sentence(graphfcl_inside(*words), said)
