@@ -198,7 +198,12 @@ class Cheats(Strategy):
 
 @pytest.mark.parametrize(
     ("kind", "says"),
-    [("much", "with a budget of"), ("twice", "it chose before"), ("labelled", "already labelled"), ("test", "candidate")],
+    [
+        ("much", "with a budget of"),
+        ("twice", "it chose before"),
+        ("labelled", "already labelled"),
+        ("test", "candidate"),
+    ],
 )
 def test_what_may_not_be_named(stream: Stream, kind: str, says: str) -> None:
     with pytest.raises(InputError, match=says):
