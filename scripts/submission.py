@@ -70,7 +70,7 @@ def read(path: Path) -> dict[tuple[str, int], Counts]:
 
 def compare(counts: Counts, stream: Stream, where: str) -> None:
     """Every session has the classes seen so far, each with all of its test nodes."""
-    expected = {}
+    expected: dict[tuple[int, str], int] = {}
     for session in range(len(stream) + 1):
         numbers = np.bincount(stream.queries(session).labels, minlength=stream.classes_seen(session))
         expected |= {(session, stream.classes[column]): int(number) for column, number in enumerate(numbers)}

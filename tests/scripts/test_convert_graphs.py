@@ -43,8 +43,8 @@ def test_papers_with_terms_and_a_leaf_topic_are_nodes(cora: Path) -> None:
 
 def write_published(path: Path, adjacency: object, features: object) -> None:
     """As the publisher stores graphs: matrices as Python objects in arrays."""
-    arrays = {"adj_matrix": np.array(adjacency, object), "node_attr": np.array(features, object)}
-    np.savez(path, **arrays, node_label=np.array([1, 0, 1], np.int32))
+    labels = np.array([1, 0, 1], np.int32)
+    np.savez(path, adj_matrix=np.array(adjacency, object), node_attr=np.array(features, object), node_label=labels)
 
 
 def test_matrices_in_objects_are_read(tmp_path: Path) -> None:

@@ -154,7 +154,7 @@ def test_steps_are_chosen_in_validation_sessions_of_base_classes(monkeypatch: py
     tried: list[int] = []
     added: list[set[int]] = []
     columns: list[int] = []
-    choose, teach, add = module.choose_with_adjustment, module.taught, module.SampledMemory.add
+    choose, teach, add = module.choose_with_adjustment, module.trained_copy, module.SampledMemory.add
 
     def watched_choice(learner: Any, validation: Any, logits_after: Any, progress: Any) -> None:
         def perfect_with_two_steps(draw: Any, *steps: Any) -> Any:
@@ -175,7 +175,7 @@ def test_steps_are_chosen_in_validation_sessions_of_base_classes(monkeypatch: py
         add(self, labelled, *arguments)
 
     monkeypatch.setattr(module, "choose_with_adjustment", watched_choice)
-    monkeypatch.setattr(module, "taught", watched_teaching)
+    monkeypatch.setattr(module, "trained_copy", watched_teaching)
     monkeypatch.setattr(module.SampledMemory, "add", watched_memory)
     stream = golden_stream("transductive")
     learner = made(fine_tuning_steps=None, fine_tuning=((1, 0.01), (2, 0.02)))
