@@ -25,6 +25,20 @@ def test_it_opens_on_a_phone_and_in_the_dark(page: Page, width: int, scheme: str
     assert page.served.token not in page.browser.current_url
 
 
+@pytest.mark.long
+@pytest.mark.parametrize("width", [390, 960, 1280])
+def test_a_long_id_stays_in_its_card(page: Page, width: int) -> None:
+    page.open(width)
+    page.wait(lambda: page.texts("#card-why button.node"), "neighbours are explained")
+    wider = page.browser.execute_script(
+        "document.querySelector('#card-why button.node').textContent = 'a-long-name'.repeat(10);"
+        "const card = document.getElementById('card');"
+        "return [...card.querySelectorAll('*')].filter(each => each.checkVisibility()"
+        " && each.getBoundingClientRect().right > card.getBoundingClientRect().right + 1).map(each => each.tagName)"
+    )
+    assert wider == []
+
+
 @pytest.mark.parametrize("width", [390, 1280])
 def test_the_order_of_the_tab_key_is_that_of_the_eye(page: Page, width: int) -> None:
     page.open(width)

@@ -36,6 +36,8 @@ def read_routes(service: Service) -> APIRouter:
     routes = APIRouter(prefix="/v1", tags=["read"])
     _model_routes(routes, service)
     _node_routes(routes, service)
+    _batch_routes(routes, service)
+    _batch_routes(routes, service)
     _label_routes(routes, service)
     _label_next_routes(routes, service)
     return routes
@@ -138,6 +140,8 @@ def _node_routes(routes: APIRouter, service: Service) -> None:
         (row,) = require_rows(snapshot, [sent_text(node)])
         return answered(cards.explanation_card(snapshot, row), snapshot.version)
 
+
+def _batch_routes(routes: APIRouter, service: Service) -> None:
     @routes.post("/predictions", response_model=answers.Predictions)
     def predict(body: Batch) -> Response:
         """Predict the classes of up to 1,000 nodes; the answer has columns.
