@@ -233,7 +233,10 @@ def test_features_and_classes_without_a_graph_get_one_sentence() -> None:
         (lambda model: model.score([1, 2], ["a"]), "there are 2 nodes and 1 classes: give a class for each node"),
         (lambda model: model.score([1, 2], "ab"), "the classes are 'ab': give a list"),
         (lambda model: model.score([], []), "there is no node with a class to score"),
-        (lambda model: model.score([1], ["a"], metric="macro_f"), "no metric 'macro_f' .* did you mean 'macro_f1'"),
+        (
+            lambda model: model.score([1], ["a"], metric="macro_f"),
+            "no session metric 'macro_f'.* did you mean 'macro_f1'",
+        ),
         (lambda model: model.score([1], ["a"], metric="average"), "no session metric 'average'"),
         (lambda model: model.explain([30]), r"explain takes one node, and got \[30\]: give its id, such as 30"),
         (lambda model: model.explain(np.array([3, 4])), "explain takes one node, and got array"),

@@ -193,7 +193,7 @@ def test_sets_are_larger_where_the_calibration_run_saw_larger_misses() -> None:
 
 @pytest.mark.parametrize("coverage", [0.0, 1.0, -1.0, float("nan")])
 def test_a_coverage_that_makes_no_sense_is_refused(coverage: float) -> None:
-    with pytest.raises(InputError, match="choose one between 0 and 1"):
+    with pytest.raises(InputError, match="choose a number between 0 and 1"):
         Calibration(misses=tuple(LEVELS)).sets(np.ones((1, 1)), np.zeros(1, dtype=bool), coverage)
 
 
