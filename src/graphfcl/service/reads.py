@@ -37,7 +37,6 @@ def read_routes(service: Service) -> APIRouter:
     _model_routes(routes, service)
     _node_routes(routes, service)
     _batch_routes(routes, service)
-    _batch_routes(routes, service)
     _label_routes(routes, service)
     _label_next_routes(routes, service)
     return routes
