@@ -3,19 +3,18 @@
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from fastapi import Depends, FastAPI, Response
 from fastapi.responses import PlainTextResponse
 from fastapi.security import HTTPBearer
-from pydantic import BaseModel
 from starlette.middleware import Middleware
 
 import graphfcl.client.answers as answers
-from graphfcl.client.problems import KINDS, PREFIX
 from graphfcl.errors import InputError
 from graphfcl.production.graph.place import FolderUse
 from graphfcl.service.background import Background
+from graphfcl.service.descriptions import describe
 from graphfcl.service.effect_routes import effect_routes
 from graphfcl.service.exports import export_routes
 from graphfcl.service.kserve import kserve_routes
@@ -54,16 +53,6 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
 }
 
 
-class ProblemAnswer(BaseModel):
-    """What is wrong, and what to do (RFC 9457)."""
-
-    type: Literal[tuple(f"{PREFIX}{kind}" for kind in KINDS)]  # type: ignore[valid-type]
-    title: str
-    status: int
-    detail: str
-    version: int | None = None
-
-
 def make_app(
     folder: str | Path,
     *,
@@ -75,11 +64,23 @@ def make_app(
     device: str = "cpu",
     use: FolderUse = FolderUse(),  # noqa: B008  # it is frozen
 ) -> FastAPI:
-    """The service of a model folder, as an ASGI app; the newest version is loaded at once.
+    """Make the ASGI app that serves a model folder. The newest version is loaded at once.
 
-    token: required for every change, None if not. hosts: accepted host names; any_address: accept numeric addresses
-    too. token_for_reads: reading requires the token too. use: for a model on a graph folder, its place and resources,
-    if they changed.
+    Args:
+        folder: Model folder.
+        token: Token that every change requires; None if changes need no token.
+        hosts: Accepted host names.
+        any_address: Whether numeric IP addresses are accepted as host names too.
+        token_for_reads: Whether reading requires the token too.
+        limits: Limits of requests.
+        device: Device on which a learner computes.
+        use: Place and resources of the graph folder, for a model on a graph folder.
+
+    Returns:
+        The app.
+
+    Raises:
+        InputError: If the folder holds no model.
     """
     limits, metrics = limits or Limits(), Metrics()
     rules = Rules(token, token_for_reads, frozenset(name.lower() for name in hosts), any_address)
@@ -116,7 +117,7 @@ def make_app(
     app.include_router(kserve_routes(service, Path(folder).resolve().name), dependencies=[*reading, strict])
     _health_routes(app, service, reading)
     _page_routes(app)
-    _describe(app)
+    describe(app)
     return app
 
 
@@ -174,15 +175,3 @@ def _page_routes(app: FastAPI) -> None:
     @app.get("/static/{name:path}", include_in_schema=False)
     async def static(name: str) -> Response:
         return sent(name)
-
-
-def _describe(app: FastAPI) -> None:
-    """Add the schema of problems to ``/openapi.json``."""
-    plain = app.openapi
-
-    def openapi() -> dict[str, Any]:
-        description = plain()
-        description["components"]["schemas"]["Problem"] = ProblemAnswer.model_json_schema()
-        return description
-
-    app.openapi = openapi  # type: ignore[method-assign]

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from fastapi import APIRouter, Response
-from fastapi.responses import PlainTextResponse
 
 from graphfcl.service.changes import Change
 from graphfcl.service.service import Service
@@ -17,17 +16,23 @@ AS_THEY_ARE = ("node", "class")  # not escaped, so that `learn` can read them
 HISTORY_COLUMNS = ("version", "when", "kind", "by", "what", "classes", "warning")
 
 
+class CsvResponse(Response):
+    """A CSV file; the class declares its media type in the OpenAPI description."""
+
+    media_type = "text/csv"
+
+
 def export_routes(service: Service) -> APIRouter:
     """Routes that send tables."""
     routes = APIRouter(prefix="/v1/export", tags=["read"])
 
-    @routes.get("/labels.csv", response_class=PlainTextResponse)
+    @routes.get("/labels.csv", response_class=CsvResponse)
     def export_labels() -> Response:
         """Export all labels as CSV: class, part, who gave each label, when and why, and the note."""
         snapshot = service.writer.current
         return _sent(snapshot, "labels", *label_rows(snapshot))
 
-    @routes.get("/history.csv", response_class=PlainTextResponse)
+    @routes.get("/history.csv", response_class=CsvResponse)
     def export_history() -> Response:
         """Export all versions as CSV, oldest first: when, what changed, and by whom."""
         snapshot = service.writer.current
@@ -70,4 +75,4 @@ def _sent(snapshot: Snapshot, name: str, columns: Sequence[str], rows: Iterable[
         "Cache-Control": "no-store",
         "Content-Disposition": f'attachment; filename="{name}-{snapshot.version}.csv"',
     }
-    return Response(text.getvalue(), media_type="text/csv; charset=utf-8", headers=headers)
+    return CsvResponse(text.getvalue(), headers=headers)

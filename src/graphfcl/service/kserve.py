@@ -17,7 +17,14 @@ OUTPUTS = {"classes": "BYTES", "probabilities": "FP64", "unknown": "BOOL", "unkn
 
 
 class Tensor(BaseModel):
-    """An input tensor: name, type, shape and values. Further fields of the protocol are ignored."""
+    """An input tensor. Further fields of the protocol are ignored.
+
+    Attributes:
+        name: Name of the tensor: ``ids``.
+        datatype: Type of the values: ``BYTES``.
+        shape: Length of the only axis.
+        data: Ids of the nodes.
+    """
 
     name: str = Field(max_length=100)
     datatype: str = Field(max_length=20)
@@ -26,7 +33,12 @@ class Tensor(BaseModel):
 
 
 class Inference(BaseModel):
-    """A request for predictions. id: repeated in the answer."""
+    """A request for predictions.
+
+    Attributes:
+        id: Id of the request, which the answer repeats.
+        inputs: Input tensors; one of them is ``ids``.
+    """
 
     id: str | None = Field(None, max_length=200)
     inputs: list[Tensor] = Field(min_length=1, max_length=8)

@@ -21,7 +21,12 @@ MOST_HELD = 10_000  # leases at once
 
 
 class Claim(Body):
-    """The nodes that a holder is about to show; its other leases are released. holder: a tab, not a person."""
+    """The nodes that a holder is about to show. Its other leases are released.
+
+    Attributes:
+        holder: Identifier of the holder: a browser tab, not a person.
+        ids: Ids of the nodes, at most 20.
+    """
 
     holder: Annotated[StrictStr, Field(min_length=1, max_length=100)]
     ids: list[Id] = Field(max_length=MOST)

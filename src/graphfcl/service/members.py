@@ -26,9 +26,13 @@ THRESHOLDS = (0.99, 0.98, 0.95, 0.9, 0.8, 0.7, 0.6, 0.5)  # to choose from
 
 
 class Accept(Body):
-    """Which members of a class to accept: those whose probability in this version is at least ``threshold``.
+    """Which predicted members of a class to accept.
 
-    leave_out: members that are not accepted although they reach the threshold.
+    Attributes:
+        version: Version whose predictions are accepted.
+        threshold: Smallest probability that is accepted.
+        leave_out: Ids of members that are not accepted although they reach the threshold.
+        by: Name of the person who accepts the predictions.
     """
 
     version: StrictInt

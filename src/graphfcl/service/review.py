@@ -21,7 +21,12 @@ ON_DISK = "Disputes of a model on a graph folder are computed by `graphfcl label
 
 
 class Reviewed(Body):
-    """Nodes whose labels were reviewed and stay."""
+    """Labels that were reviewed and stay.
+
+    Attributes:
+        ids: Ids of the labelled nodes.
+        by: Name of the person who reviewed the labels.
+    """
 
     ids: list[Id] = Field(min_length=1)
     by: By = ""
