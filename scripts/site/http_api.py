@@ -66,13 +66,13 @@ HINTS = {  # what to do about a problem, where its title does not say it
     "stale-version": "Read again, and repeat the request with the new version in `If-Match`.",
     "too-large": "A body may have 1 MiB, and a request 1,000 ids or labels; `detail` has the limit that was passed.",
     "not-json": "Send `Content-Type: application/json`.",
-    "wrong-host": "The `Host` header names another host: start the service with `--allow-host`.",
+    "wrong-host": "To accept this name, start the service with `--allow-host`.",
     "invalid-request": "`detail` says why.",
     "unknown-parameter": "`detail` names the most similar one.",
     "unknown-field": "`detail` names the most similar one.",
-    "lost-cursor": "It belongs to another list, or its entry is gone: start again without it.",
+    "lost-cursor": "It belongs to another list, or its entry is gone: start again without a cursor.",
     "internal-error": "The model is unchanged; the log of the service has more.",
-    "busy": "Too many changes wait, or another process writes for longer than 30 s: try again after `Retry-After`.",
+    "busy": "A change waits at most 30 s for another process: try again after `Retry-After`.",
     "damaged-folder": "Reads continue from the last complete version; `graphfcl rollback` repairs the folder.",
 }
 

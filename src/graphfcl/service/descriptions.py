@@ -42,7 +42,8 @@ def describe(app: FastAPI) -> None:
         if app.openapi_schema is None:
             schemas = plain()["components"]["schemas"]
             schemas["Problem"] = ProblemAnswer.model_json_schema()
-            for kind in [*_classes(BaseModel), *filter(inspect.isclass, vars(answers).values()), ProblemAnswer]:
+            kinds: list[type[Any]] = [each for each in vars(answers).values() if inspect.isclass(each)]
+            for kind in [*kinds, *_classes(BaseModel)]:
                 name = "Problem" if kind is ProblemAnswer else kind.__name__
                 if name in schemas and "properties" in schemas[name]:
                     _describe_fields(schemas[name], kind)
