@@ -64,7 +64,7 @@ class NewClassOptions(OptionGroup):
 
     new_class: Annotated[
         list[str] | None,
-        option("Allow only this class to be new, also if its name looks like a known one; repeatable."),
+        option("Allow only this new class, even if its name looks like a known one; repeatable.", metavar="CLASS"),
     ] = None
     no_new_classes: Annotated[bool, option("Refuse labels of new classes.", flag="--no-new-classes")] = False
 

@@ -178,7 +178,9 @@ def serve(
     host: Annotated[str, option("Address to listen on; 0.0.0.0 listens on all.")] = "127.0.0.1",
     port: Annotated[int, option("Port to listen on; 0 chooses a free one.", min=0, max=65535)] = 8765,
     token_file: Annotated[Path | None, option("File with the token, made if missing (default: a new token).")] = None,
-    allow_host: Annotated[list[str] | None, option("Further host name of the service; repeatable.")] = None,
+    allow_host: Annotated[
+        list[str] | None, option("Further host name of the service; repeatable.", metavar="HOST")
+    ] = None,
     device: opts.Device = "auto",
 ) -> None:
     """Serve a model over HTTP, with a web page for labelling."""

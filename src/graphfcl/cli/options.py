@@ -175,7 +175,9 @@ class BackendOptions(OptionGroup):
 
     backend: Annotated[str, option("Where workers run: local, ray or submitit (see docs/engines.md).")] = "local"
     ray_address: Annotated[str | None, option("Address of a Ray cluster: auto, HOST:PORT (default: start Ray).")] = None
-    submitit_option: Annotated[list[str] | None, option("KEY=VALUE for submitit: timeout_min=60; repeatable.")] = None
+    submitit_option: Annotated[
+        list[str] | None, option("Parameter of submitit, such as timeout_min=60; repeatable.", metavar="KEY=VALUE")
+    ] = None
 
     def tasks(self, workers: int, *, folder: Path | None = None) -> Tasks:
         """The chosen engine. folder: where submitit keeps tasks and logs; every node must see it."""

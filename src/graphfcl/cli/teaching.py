@@ -102,7 +102,10 @@ def _print_suggestions(suggestions: "Sequence[production.Suggestion]") -> None:
 def groups(
     options: ChangeOptions,
     count: Annotated[int, option("Maximum number of groups.", min=1)] = 5,
-    name: Annotated[list[str] | None, option("Learn a group: 2=gardening; needs --version; repeatable.")] = None,
+    name: Annotated[
+        list[str] | None,
+        option("Learn a group, such as 2=gardening; needs --version; repeatable.", metavar="NUMBER=CLASS"),
+    ] = None,
     version: Annotated[int | None, option("With --name: the version for which the groups were listed.")] = None,
     by: Annotated[str, option("With --name: who named the group; stored with the labels.")] = "",
     out: Annotated[Path | None, option("Output file for the members of the groups, .csv or .parquet.")] = None,
