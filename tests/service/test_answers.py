@@ -151,7 +151,7 @@ def test_labels_are_listed_with_who_and_when(server: Client, free: list[str], fo
     again = client.list_labels(limit=1, cursor=first.next_cursor)
     assert again.labels == pages[0].labels[1:2], "a cursor holds when its label is gone"
     for cursor in ("x", "é", "", "W10", first.next_cursor[:-2]):
-        with pytest.raises(ServiceError, match="start again without cursor"):
+        with pytest.raises(ServiceError, match="start again without a cursor"):
             client.list_labels(cursor=cursor)
     with pytest.raises(ServiceError, match="knows no class 'nothing'"):
         client.list_labels("nothing")

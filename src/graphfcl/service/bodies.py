@@ -1,4 +1,4 @@
-"""JSON bodies of requests: their fields, and which values are refused."""
+"""JSON bodies of requests."""
 
 from typing import Annotated, Any, Literal
 
@@ -104,7 +104,7 @@ class Labels(Teaching):
 
 
 def label_of(node: Any, name: Any, place: str) -> Label:
-    """Make a label from values of another format. place: where they were, for error messages."""
+    """Make a label from values of another format. ``place`` names their position in error messages."""
     try:
         return Label.model_validate({"id": node, "class": name})
     except ValidationError as error:

@@ -12,7 +12,7 @@ from graphfcl.service.service import Service
 from graphfcl.service.snapshots import Snapshot
 
 LABEL_COLUMNS = ("node", "class", "part", "by", "when", "reason", "note")
-AS_THEY_ARE = ("node", "class")  # not escaped, so that `learn` can read them
+UNESCAPED = ("node", "class")  # written without escapes, so that `learn` can read them
 HISTORY_COLUMNS = ("version", "when", "kind", "by", "what", "classes", "warning")
 
 
@@ -23,7 +23,7 @@ class CsvResponse(Response):
 
 
 def export_routes(service: Service) -> APIRouter:
-    """Routes that send tables."""
+    """Make the routes that export tables."""
     routes = APIRouter(prefix="/v1/export", tags=["read"])
 
     @routes.get("/labels.csv", response_class=CsvResponse)
@@ -50,15 +50,15 @@ def export_routes(service: Service) -> APIRouter:
 
 
 def label_rows(snapshot: Snapshot) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
-    """Column names, and rows: one for each person who gave a label, or one for a label without a name."""
+    """Return column names and rows. A label has one row per person who gave it, or one row if nobody is named."""
     columns = snapshot.model.label_columns()
     names = [*LABEL_COLUMNS, *(name for name in columns if name not in LABEL_COLUMNS)]
     empty = [""] * len(columns["node"])
     return names, zip(*(columns[name].tolist() if name in columns else empty for name in names), strict=True)
 
 
-def _harmless(value: Any) -> Any:
-    """Escape a text that a spreadsheet would take for a formula."""
+def _escape_formula(value: Any) -> Any:
+    """Escape a text that a spreadsheet would read as a formula."""
     return f"'{value}" if isinstance(value, str) and value.startswith(("=", "+", "-", "@")) else value
 
 
@@ -66,9 +66,9 @@ def _sent(snapshot: Snapshot, name: str, columns: Sequence[str], rows: Iterable[
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(columns)
-    plain = [name in AS_THEY_ARE for name in columns]
+    plain = [name in UNESCAPED for name in columns]
     writer.writerows(
-        [value if as_is else _harmless(value) for value, as_is in zip(row, plain, strict=True)] for row in rows
+        [value if as_is else _escape_formula(value) for value, as_is in zip(row, plain, strict=True)] for row in rows
     )
     headers = {
         "ETag": f'"{snapshot.version}"',

@@ -45,7 +45,7 @@ class Inference(BaseModel):
 
 
 def kserve_routes(service: Service, model_name: str) -> APIRouter:
-    """Routes of the protocol. model_name: the name of the model in addresses."""
+    """Make the routes of the protocol. ``model_name`` is the name of the model in addresses."""
     routes = APIRouter(prefix="/v2", tags=["kserve"])
 
     def check(name: str) -> None:
