@@ -3,7 +3,6 @@
 import inspect
 import re
 import tempfile
-from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -49,35 +48,16 @@ raises `ServiceError` with the kind.
 COMMON = ("if-match", "idempotency-key")  # headers that the lead describes
 NODES = {"ids", "labels", "tasks", "sources", "leave_out"}  # fields of bodies that name nodes of the graph
 FORMER = ("PATCH /v1/classes/{name}", "DELETE /v1/classes/{name}", "POST /v1/classes/{name}/merge")
-SENT = {  # the meanings of parameters and fields of bodies that several routes have
-    "again": "Teach a retired, renamed or merged class as a new class.",
+PARAMETERS = {  # the meanings of parameters that several routes have
     "budget": "Number of suggestions.",
-    "by": "Who gives the labels.",
     "count": "Number of groups.",
-    "ids": "Ids of the nodes.",
-    "into": "Name of the other class.",
-    "limit": "Largest number of entries.",
+    "limit": "Largest number of entries on a page.",
     "name": "Name of the class.",
-    "new_classes": "Which classes may be new: `true`, `false`, or a list of names.",
     "node": "Id of the node.",
-    "nodes": "Which nodes.",
+    "nodes": "Which nodes to list.",
     "number": "Number of the entry in its list.",
-    "on_conflict": "If a node has another label: `refuse` the request, `keep` the label or `replace` it.",
-    "on_unknown": "If a node is not in the graph: `refuse` the request, or `skip` the node.",
-    "strategy": "How nodes are chosen.",
-    "threshold": "Smallest probability that is accepted.",
+    "strategy": "Strategy that chooses the nodes.",
     "version": "Number of the version.",
-}
-ANSWERED = {  # the same of answers
-    "by": "Who said so.",
-    "id": "Id of the node.",
-    "next_cursor": "Cursor of the next page; null on the last page.",
-    "status": "Whether the result is ready.",
-    "total": "Number of entries on all pages.",
-    "unknown": "Whether the node looks like none of the known classes.",
-    "unknown_score": "How much the node looks like none of the known classes.",
-    "version": "Version of the model that the answer describes.",
-    "warning": "What is wrong.",
 }
 HINTS = {  # what to do about a problem, where its title does not say it
     "foreign-page": "Only the service's own page may call it from a browser.",
@@ -86,13 +66,13 @@ HINTS = {  # what to do about a problem, where its title does not say it
     "stale-version": "Read again, and repeat the request with the new version in `If-Match`.",
     "too-large": "A body may have 1 MiB, and a request 1,000 ids or labels; `detail` has the limit that was passed.",
     "not-json": "Send `Content-Type: application/json`.",
-    "wrong-host": "The `Host` header names another host: start the service with `--allow-host`.",
+    "wrong-host": "To accept this name, start the service with `--allow-host`.",
     "invalid-request": "`detail` says why.",
     "unknown-parameter": "`detail` names the most similar one.",
     "unknown-field": "`detail` names the most similar one.",
-    "lost-cursor": "It belongs to another list, or its entry is gone: start again without it.",
+    "lost-cursor": "It belongs to another list, or its entry is gone: start again without a cursor.",
     "internal-error": "The model is unchanged; the log of the service has more.",
-    "busy": "Too many changes wait, or another process writes for longer than 30 s: try again after `Retry-After`.",
+    "busy": "A change waits at most 30 s for another process: try again after `Retry-After`.",
     "damaged-folder": "Reads continue from the last complete version; `graphfcl rollback` repairs the folder.",
 }
 
@@ -136,8 +116,10 @@ def _route(address: str, route: dict[str, Any], schemas: dict[str, Any]) -> str:
     rows = []
     for each in parameters:
         kind, name = _kind(each["schema"]).removesuffix(" or null"), each["name"]
-        sent = SENT if address.partition(" ")[2].startswith("/v1/") else {"name": "Name of the model's folder."}
-        meaning = _text(each.get("description") or sent.get(name, ""))
+        meanings = (
+            PARAMETERS if address.partition(" ")[2].startswith("/v1/") else {"name": "Name of the model's folder."}
+        )
+        meaning = _text(each.get("description") or meanings.get(name, ""))
         rows.append([f"`{name}`", each["in"], kind, _default(each["schema"], required=each["required"]), meaning])
     if rows:
         parts.append(_table(["parameter", "in", "type", "default", "meaning"], rows))
@@ -145,7 +127,7 @@ def _route(address: str, route: dict[str, Any], schemas: dict[str, Any]) -> str:
     if "requestBody" in route:
         body = schemas[_body(route)]
         names |= body["properties"].keys()
-        parts += [f"**Body.** {_fields(body, SENT)}"]
+        parts += [f"**Body.** {_fields(body)}"]
     ((media, content),) = route["responses"]["200"]["content"].items()
     answer = _kind(content["schema"]) if media == "application/json" else f"`{media}`"
     client = getattr(Client, route["operationId"], None)
@@ -181,36 +163,19 @@ def _arguments(method: Any) -> str:
 
 
 def _type(name: str, schema: dict[str, Any]) -> list[str]:
-    return [f"### {name} {{: #type-{name} }}", _fields(schema, ANSWERED)]
+    return [f"### {name} {{: #type-{name} }}", _fields(schema)]
 
 
-def _fields(schema: dict[str, Any], usual: dict[str, str]) -> str:
-    """A description, and a table of the fields. usual: meanings of fields that the description does not name."""
+def _fields(schema: dict[str, Any]) -> str:
+    """The description of a type, and a table of its fields."""
     properties, required = schema.get("properties", {}), schema.get("required", [])
-    lead, meanings = described(schema.get("description", ""), properties)
     with_defaults = any(key not in required for key in properties)
     rows = []
     for key, value in properties.items():
         default = [_default(value, required=key in required)] if with_defaults else []
-        rows.append([f"`{key}`", _kind(value), *default, _text(meanings.get(key) or usual.get(key, ""))])
+        rows.append([f"`{key}`", _kind(value), *default, _text(value.get("description", ""))])
     titles = ["field", "type", *(["default"] if with_defaults else []), "meaning"]
-    return f"{_text(lead)}\n\n{_table(titles, rows)}"
-
-
-def described(text: str, names: Iterable[str]) -> tuple[str, dict[str, str]]:
-    """The parts of a docstring: what stands before ``name: meaning``, and the meaning of each name."""
-    known = "|".join(map(re.escape, names))
-    start = re.compile(rf"(?:^|(?<=[.;] ))`*(?P<names>(?:{known})(?:, (?:{known}))*)`*: ")
-    lead: list[str] = []
-    meanings: dict[str, str] = {}
-    for paragraph in map(str.split, text.split("\n\n")):
-        words = " ".join(paragraph)
-        found = list(start.finditer(words)) if known else []
-        lead.append(words[: found[0].start()] if found else words)
-        for match, following in zip(found, [*found[1:], None], strict=False):
-            meaning = words[match.end() : following.start() if following else None].strip()
-            meanings |= dict.fromkeys(match["names"].split(", "), meaning[:1].upper() + meaning[1:])
-    return " ".join(filter(None, map(str.strip, lead))), meanings
+    return f"{_text(schema['description'])}\n\n{_table(titles, rows)}"
 
 
 def _used(value: Any, schemas: dict[str, Any]) -> set[str]:

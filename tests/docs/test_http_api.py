@@ -54,15 +54,21 @@ def test_routes_are_described_with_imperative_sentences() -> None:
 
 
 def test_meanings_are_read_from_a_docstring() -> None:
-    from scripts.site.http_api import described
+    from graphfcl.service.descriptions import split_docstring
 
-    text = "A label. role, part: what it is for: the fit. note: a text.\n\n``by``: who gave it."
-    lead, meanings = described(text, ["role", "part", "note", "by", "id"])
-    assert lead == "A label."
-    assert meanings == dict.fromkeys(("role", "part"), "What it is for: the fit.") | {
-        "note": "A text.",
-        "by": "Who gave it.",
-    }
+    text = """A label.
+
+    Attributes:
+        role: Use of the label, such
+            as the fit.
+        note: A text.
+    """
+    assert split_docstring(text) == ("A label.", {"role": "Use of the label, such as the fit.", "note": "A text."})
+
+
+def test_every_field_and_parameter_has_a_meaning(page: str) -> None:
+    rows = re.findall(r"^\| `.*\|$", page, flags=re.MULTILINE)
+    assert not [row for row in rows if re.search(r"\|\s*\|$", row)]
 
 
 def test_the_guide_leads_to_the_reference() -> None:

@@ -102,7 +102,7 @@ def test_a_damaged_version_of_another_process(
             assert answer.status == 503
             assert answer.headers["content-type"] == "application/problem+json"
             assert "version 2 is damaged" in answer.json["detail"]
-            assert "Reads go on from version 1" in answer.json["detail"]
+            assert "Reads continue from version 1" in answer.json["detail"]
             assert answer.json["version"] == 1
         assert server.node("n20").json == before
         assert "version 2 is damaged" in server.get("/v1/model").json["warning"]

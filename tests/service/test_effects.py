@@ -164,4 +164,4 @@ def test_a_model_on_disk(graph: Graph, servers: Servers, tmp_path: Path, free: l
         server.teach("newer", [name])
     old = effect(servers.start(Path(shutil.copytree(tmp_path / "model", tmp_path / "copy"))), 2)
     assert old["status"] == "none"
-    assert "not on disk any more" in old["why"]
+    assert "no longer on disk" in old["why"]

@@ -29,7 +29,7 @@ LABEL = {"id": "n20", "class": "x"}
          "on_conflict is 'kep': take 'refuse', 'keep' or 'replace'."),
         ("POST", "/v1/nodes", {"ids": ["a"], "on_existing": 7}, "invalid-request", "on_existing is 7: take"),
         ("GET", "/v1/suggestions?strategy=unkown", None, "invalid-request", "did you mean 'unknown'?"),
-        ("GET", "/v1/nodes?cursor=abc", None, "lost-cursor", "start again without cursor"),
+        ("GET", "/v1/nodes?cursor=abc", None, "lost-cursor", "start again without a cursor"),
         ("GET", "/v1/nodes/nobody", None, "unknown-node", "'nobody' is not in the graph"),
         ("GET", "/v1/classes/nothing", None, "unknown-class", "no class 'nothing'"),
         ("POST", "/v1/versions/7/rollback", None, "unknown-version", "no version 7"),
@@ -72,7 +72,7 @@ def test_the_queue_has_cursors_of_one_list(server: Client, free: list[str]) -> N
     assert len(listed) == len(set(listed)) == pages[0].unlabelled
     first = client.list_queue(limit=7)
     client.learn({"new": free[:2]})
-    with pytest.raises(ServiceError, match="start again without cursor"):
+    with pytest.raises(ServiceError, match="start again without a cursor"):
         client.list_queue(cursor=first.next_cursor)
-    with pytest.raises(ServiceError, match="start again without cursor"):
+    with pytest.raises(ServiceError, match="start again without a cursor"):
         client.list_queue(cursor=client.list_nodes(limit=1).next_cursor)

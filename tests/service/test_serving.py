@@ -93,9 +93,9 @@ def test_a_token_file(tmp_path: Path) -> None:
         file.chmod(mode)
         with pytest.raises(InputError, match="chmod 600"):
             token_of(file)
-    with pytest.raises(InputError, match=r"is no file|cannot be read"):
+    with pytest.raises(InputError, match=r"is not a regular file|cannot be read"):
         token_of(tmp_path)
-    with pytest.raises(InputError, match="cannot be read or made"):
+    with pytest.raises(InputError, match="cannot be read or created"):
         token_of(tmp_path / "missing" / "token")
 
 

@@ -66,7 +66,9 @@ class NewClassOptions(OptionGroup):
     panel: ClassVar[str] = "Change"
     new_class: Annotated[
         list[str] | None,
-        option("Allow only this new class, even if its name resembles that of a known class; repeatable."),
+        option(
+            "Allow only this new class, even if its name resembles that of a known class; repeatable.", metavar="CLASS"
+        ),
     ] = None
     no_new_classes: Annotated[bool, option("Refuse labels of new classes.", flag="--no-new-classes")] = False
 

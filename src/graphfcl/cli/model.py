@@ -192,7 +192,7 @@ def serve(
         Path | None, option("File with the access token; it is created if missing (default: a new token).")
     ] = None,
     allow_host: Annotated[
-        list[str] | None, option("Further host name under which the service may be called; repeatable.")
+        list[str] | None, option("Further host name under which the service may be called; repeatable.", metavar="HOST")
     ] = None,
     device: opts.Device = "auto",
 ) -> None:

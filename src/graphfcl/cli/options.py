@@ -190,7 +190,8 @@ class BackendOptions(OptionGroup):
         str | None, option("With --backend ray: auto or HOST:PORT of a cluster (default: start Ray here).")
     ] = None
     submitit_option: Annotated[
-        list[str] | None, option("With --backend submitit: a parameter such as timeout_min=60; repeatable.")
+        list[str] | None,
+        option("With --backend submitit: a parameter such as timeout_min=60; repeatable.", metavar="KEY=VALUE"),
     ] = None
 
     def tasks(self, workers: int, *, folder: Path | None = None) -> Tasks:

@@ -106,7 +106,8 @@ def groups(
     options: ChangeOptions,
     count: Annotated[int, option("Maximum number of groups.", min=1)] = 5,
     name: Annotated[
-        list[str] | None, option("Learn a group as a class, such as 2=gardening; needs --version; repeatable.")
+        list[str] | None,
+        option("Learn a group as a class, such as 2=gardening; needs --version; repeatable.", metavar="NUMBER=CLASS"),
     ] = None,
     version: Annotated[int | None, option("With --name: version for which the groups were listed.")] = None,
     by: Annotated[str, option("With --name: person who named the group, stored with the labels.")] = "",

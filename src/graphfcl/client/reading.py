@@ -1,4 +1,4 @@
-"""JSON values as dataclasses."""
+"""Convert JSON values to dataclasses."""
 
 import types
 from dataclasses import MISSING, Field, fields
@@ -11,7 +11,7 @@ Kind = TypeVar("Kind")
 
 
 class UnreadableError(GraphfclError):
-    """An answer does not have the expected type; server and client may be of different releases."""
+    """An answer does not have the expected type. Service and client may be of different releases."""
 
 
 def read_as(kind: type[Kind], values: Any) -> Kind:
@@ -20,7 +20,7 @@ def read_as(kind: type[Kind], values: Any) -> Kind:
 
 
 def json_name(each: "Field[Any]") -> str:
-    """The name of a field in JSON."""
+    """Return the JSON name of a field."""
     return each.metadata.get("alias", each.name)
 
 
@@ -73,7 +73,7 @@ def _read_dataclass(kind: Any, values: dict[str, Any], place: str) -> Any:
 def _checked(fits: bool, value: Any, place: str) -> Any:
     if not fits:
         raise UnreadableError(
-            f"the service answered {shown(value)} as {place}, which this client cannot read: use the client of the "
-            "release that serves."
+            f"the service answered {shown(value)} as {place}, which this client cannot read: "
+            "use the client of the same release as the service."
         )
     return value

@@ -1,4 +1,4 @@
-"""Requests over HTTP with retries: every change has an idempotency key, so that it is made once."""
+"""Send requests over HTTP and repeat them if no answer comes. Idempotency keys prevent that a change is made twice."""
 
 import http.client
 import json
@@ -18,13 +18,17 @@ from graphfcl.version import __version__
 
 Kind = TypeVar("Kind")
 RETRIED = (502, 503, 504)
-PAUSE, LONGEST_PAUSE = 0.2, 10.0  # seconds before the first repetition, and at most before any
+PAUSE, LONGEST_PAUSE = 0.2, 10.0  # seconds before the first retry, and the maximum before any retry
 
 
 class ServiceError(GraphfclError):
-    """A request that the service refused. status: of HTTP. kind: such as ``unknown-node``, see ``problems.KINDS``.
+    """The service refused a request.
 
-    version: of the model.
+    Attributes:
+        status: HTTP status.
+        kind: Kind of the problem, such as ``unknown-node``; ``graphfcl.client.problems.KINDS`` lists all. Empty if the
+            answer is not a problem of graphfcl.
+        version: Version of the model, if the answer names it.
     """
 
     def __init__(self, status: int, detail: str, kind: str = "", version: int | None = None) -> None:
@@ -32,16 +36,16 @@ class ServiceError(GraphfclError):
         self.status, self.kind, self.version = status, kind, version
 
     def __reduce__(self) -> tuple[type["ServiceError"], tuple[object, ...]]:
-        """Pickle by the arguments, so that another process can raise it."""
+        """Pickle the constructor's arguments, so that another process can raise the error again."""
         return type(self), (self.status, str(self), self.kind, self.version)
 
 
 class NoAnswerError(GraphfclError):
-    """The service did not answer. A change may have been made: repeating it with the same key makes it once."""
+    """The service did not answer. A change may have been made; repeat it with the same key to make it only once."""
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    """Refuses redirects: a service never sends one, and the token must not go elsewhere."""
+    """Follows no redirect: a service never sends one, and the token must not reach another server."""
 
     def redirect_request(self, *_: Any) -> None:
         return None
@@ -49,7 +53,14 @@ class _NoRedirects(urllib.request.HTTPRedirectHandler):
 
 @dataclass
 class Transport:
-    """Sends requests to one service. timeout: seconds to wait for an answer. retries: of unanswered requests."""
+    """Sends requests to one service.
+
+    Attributes:
+        url: Address of the service.
+        token: Token that the service requires.
+        timeout: Seconds to wait for an answer.
+        retries: Number of further attempts if no answer comes or the status is 502, 503 or 504.
+    """
 
     url: str
     token: str | None = field(default=None, repr=False)
@@ -59,9 +70,13 @@ class Transport:
     def __post_init__(self) -> None:
         address = urlsplit(self.url)
         if address.scheme not in ("http", "https") or not address.hostname:
-            raise InputError(f"{quoted(self.url)} is no address of a service: give one such as http://127.0.0.1:8765.")
+            raise InputError(
+                f"{quoted(self.url)} is not the address of a service: give an address such as http://127.0.0.1:8765."
+            )
         if address.fragment:
-            raise InputError("the address has a part after #: give that token as token=, and the address without it.")
+            raise InputError(
+                "the address has a part after #: pass that part as token=, and leave it out of the address."
+            )
         self.url = self.url.rstrip("/")
         self._opener = urllib.request.build_opener(_NoRedirects)
 
@@ -75,9 +90,26 @@ class Transport:
         query: Mapping[str, Any] | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> Kind:
-        """The answer to a request, as a dataclass."""
-        given = {name: value for name, value in (query or {}).items() if value is not None}
-        address = f"{self.url}{path}{'?' if given else ''}{urlencode(given)}"
+        """Send a request and read its answer.
+
+        Args:
+            kind: Dataclass of the answer.
+            method: HTTP method.
+            path: Path of the request.
+            body: Body as a JSON value.
+            query: Query parameters; those that are None are left out.
+            headers: Further headers.
+
+        Returns:
+            The answer.
+
+        Raises:
+            ServiceError: If the service refuses the request.
+            NoAnswerError: If no answer comes after all attempts.
+            UnreadableError: If the answer does not have the expected type.
+        """
+        parameters = {name: value for name, value in (query or {}).items() if value is not None}
+        address = f"{self.url}{path}{'?' if parameters else ''}{urlencode(parameters)}"
         sent = {"Accept": "application/json", "User-Agent": f"graphfcl/{__version__}", **(headers or {})}
         if self.token is not None:
             sent["Authorization"] = f"Bearer {self.token}"
@@ -97,16 +129,28 @@ class Transport:
         if_version: int | None = None,
         key: str | None = None,
     ) -> Kind:
-        """As :meth:`send`, for a change. if_version: only at this version. key: by default a new one."""
+        """Send a change with an idempotency key and read its answer, as :meth:`send` does.
+
+        Args:
+            kind: Dataclass of the answer.
+            method: HTTP method.
+            path: Path of the request.
+            body: Body as a JSON value.
+            if_version: Make the change only if the model has this version.
+            key: Idempotency key; by default a new one.
+
+        Returns:
+            The answer.
+        """
         headers = {"Idempotency-Key": key or uuid.uuid4().hex}
         if if_version is not None:
             headers["If-Match"] = f'"{if_version}"'
         return self.send(kind, method, path, body, headers=headers)
 
     def _answer(self, request: urllib.request.Request) -> Any:
-        """The JSON of an answer; a request is sent again if no answer comes or the service is busy."""
-        for tried in range(self.retries + 1):
-            pause = min(PAUSE * 2**tried, LONGEST_PAUSE)
+        """Return the JSON of an answer. The request is repeated if no answer comes or the service is unavailable."""
+        for attempt in range(self.retries + 1):
+            pause = min(PAUSE * 2**attempt, LONGEST_PAUSE)
             try:
                 with self._opener.open(request, timeout=self.timeout) as answer:
                     return _json_of(answer.read())
@@ -114,21 +158,21 @@ class Transport:
                 with error:
                     problem = _problem(error)
                 wait = error.headers.get("Retry-After", "")
-                if error.code not in RETRIED or tried == self.retries:
+                if error.code not in RETRIED or attempt == self.retries:
                     raise problem from None
                 pause = min(float(wait), LONGEST_PAUSE) if wait.isdigit() else pause
             except (OSError, http.client.HTTPException) as error:
-                if tried == self.retries:
+                if attempt == self.retries:
                     why = getattr(error, "reason", None) or str(error) or type(error).__name__
                     raise NoAnswerError(
-                        f"{self.url} does not answer ({why}): see whether `graphfcl serve` runs."
+                        f"{self.url} does not answer ({why}): check that `graphfcl serve` is running."
                     ) from None
             time.sleep(pause)
         raise AssertionError
 
 
 def address(*steps: str | int) -> str:
-    """A path of the API; a step may contain any character."""
+    """Join steps to a path of the API and percent-encode each of them."""
     return "/v1/" + "/".join(quote(str(step), safe="") for step in steps)
 
 
@@ -136,7 +180,7 @@ def _json_of(content: bytes) -> Any:
     try:
         return json.loads(content)
     except ValueError:
-        raise UnreadableError("the answer is no JSON: see whether this is the address of a graphfcl service.") from None
+        raise UnreadableError("the answer is not JSON: check that this is the address of a graphfcl service.") from None
 
 
 def _kind(type_of_problem: str) -> str:

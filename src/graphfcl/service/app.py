@@ -1,21 +1,20 @@
-"""The ASGI app: routes, the page, health, metrics and the OpenAPI description, behind the guard."""
+"""The ASGI app: API routes, web page, health checks, metrics and OpenAPI description."""
 
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from fastapi import Depends, FastAPI, Response
 from fastapi.responses import PlainTextResponse
 from fastapi.security import HTTPBearer
-from pydantic import BaseModel
 from starlette.middleware import Middleware
 
 import graphfcl.client.answers as answers
-from graphfcl.client.problems import KINDS, PREFIX
 from graphfcl.errors import InputError
 from graphfcl.production.graph.place import FolderUse
 from graphfcl.service.background import Background
+from graphfcl.service.descriptions import describe
 from graphfcl.service.effect_routes import effect_routes
 from graphfcl.service.exports import export_routes
 from graphfcl.service.kserve import kserve_routes
@@ -35,7 +34,8 @@ from graphfcl.service.writer import Writer
 from graphfcl.service.writes import write_routes
 from graphfcl.version import __version__
 
-TOKEN = Depends(HTTPBearer(scheme_name="token", auto_error=False))  # for the description alone: the guard checks it
+# Only declares the token in the OpenAPI description; the guard checks it.
+TOKEN = Depends(HTTPBearer(scheme_name="token", auto_error=False))
 READING = (read_routes, effect_routes, member_routes, review_routes, map_routes, export_routes, label_studio_routes)
 CHANGING = (write_routes, accept_routes, keep_routes, lease_routes)
 STATIC = Path(__file__).parent / "static"
@@ -50,18 +50,8 @@ CONTENT = {"application/problem+json": {"schema": {"$ref": "#/components/schemas
 PROBLEMS: dict[int | str, dict[str, Any]] = {
     "4XX": {"description": "The request was refused; nothing was changed.", "content": CONTENT},
     "5XX": {"description": "The service cannot do this at the moment.", "content": CONTENT},
-    422: {"description": "The request cannot be used.", "content": CONTENT},
+    422: {"description": "The request is not valid.", "content": CONTENT},
 }
-
-
-class ProblemAnswer(BaseModel):
-    """What is wrong, and what to do (RFC 9457)."""
-
-    type: Literal[tuple(f"{PREFIX}{kind}" for kind in KINDS)]  # type: ignore[valid-type]
-    title: str
-    status: int
-    detail: str
-    version: int | None = None
 
 
 def make_app(
@@ -75,11 +65,23 @@ def make_app(
     device: str = "cpu",
     use: FolderUse = FolderUse(),  # noqa: B008  # it is frozen
 ) -> FastAPI:
-    """The service of a model folder, as an ASGI app; the newest version is loaded at once.
+    """Make the ASGI app that serves a model folder. The newest version is loaded at once.
 
-    token: required for every change, None if not. hosts: accepted host names; any_address: accept numeric addresses
-    too. token_for_reads: reading requires the token too. use: for a model on a graph folder, its place and resources,
-    if they changed.
+    Args:
+        folder: Model folder.
+        token: Token that every change requires; None if changes need no token.
+        hosts: Accepted host names.
+        any_address: Whether numeric IP addresses are accepted as host names too.
+        token_for_reads: Whether reading requires the token too.
+        limits: Limits of requests.
+        device: Device on which a learner computes.
+        use: Place and resources of the graph folder, for a model on a graph folder.
+
+    Returns:
+        The app.
+
+    Raises:
+        InputError: If the folder holds no model.
     """
     limits, metrics = limits or Limits(), Metrics()
     rules = Rules(token, token_for_reads, frozenset(name.lower() for name in hosts), any_address)
@@ -88,25 +90,7 @@ def make_app(
         raise InputError(f"{folder} holds no model: make one with `graphfcl fit --model {folder}`.")
     writer.start()
     service = Service(writer, Background(writer), metrics, limits, rules)
-
-    @asynccontextmanager
-    async def life(_: FastAPI) -> AsyncIterator[None]:
-        service.background.start()
-        yield
-        service.close()
-
-    app = FastAPI(
-        title="graphfcl",
-        version=__version__,
-        description="A classifier on a growing graph.",
-        docs_url=None,  # it would load scripts from another site
-        redoc_url=None,
-        redirect_slashes=False,
-        lifespan=life,
-        generate_unique_id_function=lambda route: route.name,  # the names of the functions are operation ids
-        responses=PROBLEMS,
-        middleware=[Middleware(Guard, rules=rules, limits=limits, metrics=metrics), Middleware(Representation)],
-    )
+    app = _empty_app(service)
     answer_with_problems(app)
     reading, strict = [TOKEN] if token_for_reads else [], Depends(refuse_unknown_parameters)
     for routes in READING:
@@ -116,8 +100,32 @@ def make_app(
     app.include_router(kserve_routes(service, Path(folder).resolve().name), dependencies=[*reading, strict])
     _health_routes(app, service, reading)
     _page_routes(app)
-    _describe(app)
+    describe(app)
     return app
+
+
+def _empty_app(service: Service) -> FastAPI:
+    """Make an app without routes, behind the guard."""
+
+    @asynccontextmanager
+    async def life(_: FastAPI) -> AsyncIterator[None]:
+        service.background.start()
+        yield
+        service.close()
+
+    guard = Middleware(Guard, rules=service.rules, limits=service.limits, metrics=service.metrics)
+    return FastAPI(
+        title="graphfcl",
+        version=__version__,
+        description="A classifier on a growing graph.",
+        docs_url=None,  # the page would load scripts from another site
+        redoc_url=None,
+        redirect_slashes=False,
+        lifespan=life,
+        generate_unique_id_function=lambda route: route.name,  # function names are operation ids
+        responses=PROBLEMS,
+        middleware=[guard, Middleware(Representation)],
+    )
 
 
 def _health_routes(app: FastAPI, service: Service, reading: list[Any]) -> None:
@@ -156,12 +164,12 @@ def _health_routes(app: FastAPI, service: Service, reading: list[Any]) -> None:
 
 
 def _page_routes(app: FastAPI) -> None:
-    """The page and its files. They are read once at the start, so no address can name another file."""
+    """Add the web page and its files. They are read once at the start, so no address can name another file."""
     files = {path.relative_to(STATIC).as_posix(): path for path in STATIC.rglob("*") if path.suffix in MEDIA_TYPES}
     contents = {name: (path.read_bytes(), MEDIA_TYPES[path.suffix]) for name, path in files.items()}
     tags = {name: f'"{tag_of(content)}"' for name, (content, _) in contents.items()}
 
-    def sent(name: str) -> Response:
+    def send_file(name: str) -> Response:
         if name not in contents:
             raise Problem(404, "there is nothing at this address.")
         content, kind = contents[name]
@@ -169,20 +177,8 @@ def _page_routes(app: FastAPI) -> None:
 
     @app.get("/", include_in_schema=False)
     async def page() -> Response:
-        return sent("index.html")
+        return send_file("index.html")
 
     @app.get("/static/{name:path}", include_in_schema=False)
     async def static(name: str) -> Response:
-        return sent(name)
-
-
-def _describe(app: FastAPI) -> None:
-    """Add the schema of problems to ``/openapi.json``."""
-    plain = app.openapi
-
-    def openapi() -> dict[str, Any]:
-        description = plain()
-        description["components"]["schemas"]["Problem"] = ProblemAnswer.model_json_schema()
-        return description
-
-    app.openapi = openapi  # type: ignore[method-assign]
+        return send_file(name)

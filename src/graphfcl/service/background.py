@@ -1,4 +1,4 @@
-"""Results that take seconds, computed in the background for the newest version: suggestions, groups, the cache.
+"""Compute results that take seconds in the background, for the newest version: suggestions, groups, the cache.
 
 Two threads: one looks for versions that other processes wrote, one computes.
 """
@@ -15,9 +15,9 @@ from graphfcl.production.store.checks import Damaged
 from graphfcl.service.snapshots import Snapshot
 from graphfcl.service.writer import Writer
 
-POLL = 0.5  # seconds between two looks at the folder
-QUIET = 5.0  # seconds in which no change was made or under way, after which the cache is written
-GRACE = 5.0  # seconds in which a running computation may end when the service stops
+POLL = 0.5  # seconds between two checks of the folder
+QUIET = 5.0  # seconds without a change, after which the cache is written
+GRACE = 5.0  # seconds that a running computation has to end when the service stops
 QUESTIONS = 16  # results kept in memory
 UNEXPECTED = (
     "{what} of version {version} met an unexpected error ({kind}). It is tried again with the next version; please "
@@ -31,7 +31,7 @@ log = logging.getLogger("graphfcl.service")
 
 @dataclass(frozen=True)
 class Computed:
-    """The result for a version: a value, or the sentence of an error."""
+    """The result for a version: a value, or an error message."""
 
     version: int
     value: Any = None
@@ -39,10 +39,10 @@ class Computed:
 
 
 def compute_for(snapshot: Snapshot, compute: Callable[[Snapshot], Any], name: str) -> Computed:
-    """Compute the result for the version of a snapshot; an exception becomes its error. name: for messages.
+    """Compute the result for the version of a snapshot; an exception becomes its error. Messages use ``name``.
 
-    A full disk, a damaged folder or a wrong setting explains itself. Anything else is a fault of graphfcl or a plug-in:
-    its traceback is logged, and the thread goes on, since without it all later results would be missing too.
+    Errors such as a full disk, a damaged folder or a wrong setting have a clear message. Any other exception is a fault
+    of graphfcl or a plug-in. Its traceback is logged, and the thread continues, so that later results are computed.
     """
     try:
         return Computed(snapshot.version, compute(snapshot))
@@ -94,7 +94,7 @@ class Background:
         self._wake.set()
 
     def find(self, question: Question, compute: Callable[[Snapshot], Any], snapshot: Snapshot) -> Computed | None:
-        """The last result, perhaps of an older version; if this version has none, it is scheduled."""
+        """Return the last result, perhaps of an older version. If this version has none, schedule it."""
         with self._lock:
             result = self._results.get(question)
             self._requested.pop(question, None)
@@ -110,7 +110,7 @@ class Background:
         return result
 
     def computed(self, question: Question, version: int) -> Any:
-        """The value for a version; None if it is not computed."""
+        """Return the value for a version; None if it is not computed."""
         with self._lock:
             result = self._results.get(question)
         return result.value if result is not None and result.version == version else None
@@ -136,7 +136,7 @@ class Background:
                 self._write_cache()
 
     def _compute_next(self) -> bool:
-        """Compute one result; returns whether one was due."""
+        """Compute the next scheduled result; return whether there was one."""
         with self._lock:
             question = next(iter(self._wanted), None)
             if question is None:

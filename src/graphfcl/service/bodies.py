@@ -1,4 +1,4 @@
-"""JSON bodies of requests: their fields, and which values are refused."""
+"""JSON bodies of requests."""
 
 from typing import Annotated, Any, Literal
 
@@ -38,19 +38,34 @@ class Body(BaseModel):
 
 
 class Ids(Body):
-    """Some nodes."""
+    """Some nodes.
+
+    Attributes:
+        ids: Ids of the nodes.
+    """
 
     ids: list[Id] = Field(min_length=1)
 
 
 class Batch(Ids):
-    """Some nodes. on_unknown: ``refuse`` the request if a node is not in the graph, or ``skip`` such nodes."""
+    """Nodes to predict.
+
+    Attributes:
+        on_unknown: What to do if a node is not in the graph: ``refuse`` the request or ``skip`` the node.
+    """
 
     on_unknown: OnUnknown = "refuse"
 
 
 class Label(Body):
-    """A node and its class. reason: why the node was suggested. note: a comment. Both are stored with the label."""
+    """A node and its class.
+
+    Attributes:
+        id: Id of the node.
+        name: Name of the class; ``class`` in JSON.
+        reason: Why the node was suggested; stored with the label.
+        note: Comment of the person; stored with the label.
+    """
 
     id: Id
     name: ClassName = Field(alias="class")
@@ -59,10 +74,16 @@ class Label(Body):
 
 
 class Teaching(Body):
-    """How to learn. again: teach a retired, renamed or merged class as a new class of its own.
+    """How labels are learned.
 
-    new_classes: true: any class may be new whose name does not look like a known one. A list: only the classes in it,
-    whatever they look like. false: none. on_unknown: ``refuse`` all if a node is not in the graph, or ``skip`` it.
+    Attributes:
+        by: Name of the person who gives the labels.
+        on_conflict: What to do if a node has another label: ``refuse`` the request, ``keep`` the old label or
+            ``replace`` it.
+        on_unknown: What to do if a node is not in the graph: ``refuse`` the request or ``skip`` its labels.
+        again: Whether the name of a retired, renamed or merged class may start a new class.
+        new_classes: Which classes may be new. ``true`` allows every name that does not look like the name of a known
+            class, a list allows exactly its names, and ``false`` allows none.
     """
 
     by: By = ""
@@ -73,13 +94,17 @@ class Teaching(Body):
 
 
 class Labels(Teaching):
-    """Labels to learn."""
+    """Labels to learn.
+
+    Attributes:
+        labels: Nodes and their classes.
+    """
 
     labels: list[Label] = Field(min_length=1)
 
 
 def label_of(node: Any, name: Any, place: str) -> Label:
-    """Make a label from values of another format. place: where they were, for error messages."""
+    """Make a label from values of another format. ``place`` names their position in error messages."""
     try:
         return Label.model_validate({"id": node, "class": name})
     except ValidationError as error:
@@ -87,21 +112,37 @@ def label_of(node: Any, name: Any, place: str) -> Label:
 
 
 class NewName(Body):
-    """The new name of a class."""
+    """The new name of a class.
+
+    Attributes:
+        name: New name of the class.
+    """
 
     name: ClassName
 
 
 class Into(Body):
-    """The class to merge into."""
+    """The class to merge into.
+
+    Attributes:
+        into: Name of the other class.
+    """
 
     into: ClassName
 
 
 class GroupName(Body):
-    """The class name for a group. version, count: of the list that contains the group. new_classes: as of labels.
+    """The class name for a group.
 
-    nodes: the members to teach, all of them; by default as many typical ones as the model has shots.
+    Attributes:
+        name: Name of the class.
+        nodes: Members to teach, all of which must be in the group; by default as many typical members as the model has
+            shots.
+        by: Name of the person who names the group.
+        version: Version of the list of groups.
+        count: Number of groups with which the list was requested.
+        again: Whether the name of a retired, renamed or merged class may start a new class.
+        new_classes: Which classes may be new, as for labels.
     """
 
     name: ClassName
@@ -114,9 +155,14 @@ class GroupName(Body):
 
 
 class NewNodes(Body):
-    """New nodes. features: for each a row of numbers or ``{name: value}``; or texts instead.
+    """New nodes, with either features or texts.
 
-    on_existing: if a node is there with other features, ``refuse`` all, ``skip`` it or ``update`` it.
+    Attributes:
+        ids: Ids of the nodes.
+        features: Features of each node, as a row of numbers or as ``{name: value}``.
+        texts: Text of each node, from which its features are computed.
+        on_existing: What to do if a node exists with other features: ``refuse`` the request, ``skip`` the node or
+            ``update`` it.
     """
 
     ids: list[Id] = Field(min_length=1)
@@ -126,7 +172,15 @@ class NewNodes(Body):
 
 
 class NewEdges(Body):
-    """New edges, by the ids of their ends. on_existing: the same for edges with another weight."""
+    """New edges between existing nodes.
+
+    Attributes:
+        sources: Id of the first end of each edge.
+        targets: Id of the second end of each edge.
+        weights: Weight of each edge; by default 1 for new edges.
+        on_existing: What to do if an edge exists with another weight: ``refuse`` the request, ``skip`` the edge or
+            ``update`` it.
+    """
 
     sources: list[Id] = Field(min_length=1)
     targets: list[Id] = Field(min_length=1)

@@ -1,4 +1,4 @@
-"""Nodes, classes, suggestions and groups as JSON values. Ids are text, integer classes are numbers."""
+"""Nodes, classes, suggestions and groups as JSON values. Ids are strings, integer classes are numbers."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -20,16 +20,16 @@ LIKELIEST, FEATURES, REASONS = 5, 20, 8
 GOLDEN = np.pi * (3 - np.sqrt(5))  # the golden angle: nodes on a ring do not overlap
 STEPS = 60
 HOPS = 2
-COUNTED = 5_000  # neighbours; around a node with more, the nodes within two hops are not counted
+COUNTED = 5_000  # nodes within two hops are not counted around a node with more neighbours
 
 
 def short_card(snapshot: Snapshot, row: int) -> dict[str, Any]:
-    """A node in a list."""
+    """Return a node for a list."""
     return {"id": snapshot.ids_at(np.array([row]))[0], "label": snapshot.label_at(row)}
 
 
 def node_card(snapshot: Snapshot, row: int) -> dict[str, Any]:
-    """A node with its prediction and features."""
+    """Return a node with its prediction and features."""
     rows = np.array([row])
     predicted = snapshot.predictions(rows)
     return {
@@ -44,19 +44,19 @@ def node_card(snapshot: Snapshot, row: int) -> dict[str, Any]:
 
 
 def statement_cards(snapshot: Snapshot, row: int) -> list[dict[str, Any]]:
-    """Who gave the label of a node, when, and what is stored with it, oldest first."""
+    """Return who gave the label of a node, when, and what is stored with it, oldest first."""
     number = int(snapshot.graph.numbers_at(np.array([row]))[0])
     return [each.as_json() for each in snapshot.model.label_store_.statements.get(number, ())]
 
 
 def likeliest(classes: Sequence[ClassLabel], probabilities: np.ndarray) -> list[dict[str, Any]]:
-    """The most probable classes, best first."""
+    """Return the most probable classes, best first."""
     order = np.argsort(-probabilities, kind="stable")[:LIKELIEST]
     return [{"name": classes[place], "probability": float(probabilities[place])} for place in order.tolist()]
 
 
 def features_of(snapshot: Snapshot, row: int) -> list[dict[str, Any]]:
-    """The largest features of a node, as the learner sees them."""
+    """Return the largest features of a node, as the learner sees them."""
     features = snapshot.graph.visible.features_at(np.array([row]))
     if isinstance(features, np.ndarray):
         columns = np.flatnonzero(features[0])
@@ -71,7 +71,7 @@ def features_of(snapshot: Snapshot, row: int) -> list[dict[str, Any]]:
 
 
 def neighbours_card(snapshot: Snapshot, row: int, limit: int) -> dict[str, Any]:
-    """The nodes around a node, with positions to draw them at. edges: pairs of places in the list, each once."""
+    """Return the nodes around a node, with positions to draw them at, and edges as pairs of positions in the list."""
     rows, hops = _nodes_around(snapshot.graph.visible, row, limit)
     block = snapshot.graph.visible.neighbours_at(rows)[:, rows].tocoo()
     edges = np.stack([block.row, block.col], axis=1)[block.row < block.col]
@@ -89,7 +89,7 @@ def neighbours_card(snapshot: Snapshot, row: int, limit: int) -> dict[str, Any]:
 
 
 def _count_around(visible: VisibleNodes, row: int) -> int | None:
-    """The number of nodes within two hops, itself included; None if it has too many neighbours."""
+    """Count the nodes within two hops, the node itself included; None if it has too many neighbours."""
     first = visible.neighbours_at(np.array([row])).indices
     if first.size > COUNTED:
         return None
@@ -97,9 +97,9 @@ def _count_around(visible: VisibleNodes, row: int) -> int | None:
 
 
 def _nodes_around(visible: VisibleNodes, row: int, limit: int) -> tuple[np.ndarray, np.ndarray]:
-    """(k,) at most ``limit`` rows, the given one first, and how many hops away each is.
+    """Return the rows around a node, which comes first, and their distances in hops. Both have shape (k,), k ≤ limit.
 
-    Neighbours come in the order of their edge weights, then the neighbours of these.
+    Neighbours come first, by descending edge weight, then the neighbours of neighbours.
     """
     rows, hops = np.array([row]), np.zeros(1, dtype=np.int64)
     frontier = rows
@@ -115,10 +115,10 @@ def _nodes_around(visible: VisibleNodes, row: int, limit: int) -> tuple[np.ndarr
 
 
 def _layout(hops: np.ndarray, edges: np.ndarray) -> np.ndarray:
-    """(k, 2) positions from -1 to 1: rings by distance, then steps of springs and repulsion.
+    """Lay out nodes by Fruchterman and Reingold, "Graph drawing by force-directed placement", 1991.
 
-    Fruchterman and Reingold, "Graph drawing by force-directed placement", 1991. Deterministic; the first node stays in
-    the middle.
+    Nodes start on rings by their distance in hops. The result is deterministic, with shape (k, 2) and values from -1
+    to 1; the first node stays in the middle.
     """
     count = hops.size
     turn = np.arange(count) * GOLDEN
@@ -139,7 +139,7 @@ def _layout(hops: np.ndarray, edges: np.ndarray) -> np.ndarray:
 
 
 def explanation_card(snapshot: Snapshot, row: int) -> dict[str, Any]:
-    """Why a node gets its class, in sentences and numbers; some methods give no numbers."""
+    """Explain a prediction in sentences and numbers. Some methods give no numbers."""
     node, predicted = snapshot.graph.ids_at(np.array([row]))[0], snapshot.predictions(np.array([row]))
     classes = likeliest(snapshot.classes, predicted.probabilities[0])
     summary = [_prediction_sentence(classes, bool(predicted.unknown[0])), _neighbour_sentence(snapshot, row)]
@@ -150,8 +150,8 @@ def explanation_card(snapshot: Snapshot, row: int) -> dict[str, Any]:
     except InputError as error:
         summary.append(f"There is no further explanation: {error}")
     else:
-        told = [(str(name), float(value)) for name, value in explanation["features"].items() if explains(name)]
-        words = [{"name": name, "weight": value} for name, value in told[:REASONS]]
+        features = [(str(name), float(value)) for name, value in explanation["features"].items() if explains(name)]
+        words = [{"name": name, "weight": value} for name, value in features[:REASONS]]
         listed = explanation["neighbours"][:REASONS]
         shares = [{"id": str(each["node"]), "share": float(each["share"])} for each in listed]
         decisive = [repr(word["name"]) for word in words if word["weight"] > 0][:3]
@@ -161,7 +161,7 @@ def explanation_card(snapshot: Snapshot, row: int) -> dict[str, Any]:
 
 
 def _named_class(name: ClassLabel) -> str:
-    """A class in a sentence; a long name is cut short."""
+    """Quote a class name for a sentence; long names are shortened."""
     return quoted(name) if isinstance(name, str) else repr(name)
 
 
@@ -180,7 +180,7 @@ def _prediction_sentence(classes: list[dict[str, Any]], unknown: bool) -> str:
 
 
 def _neighbour_sentence(snapshot: Snapshot, row: int) -> str:
-    """A sentence about the labels of the neighbours."""
+    """Write a sentence about the labels of the neighbours."""
     near = snapshot.graph.visible.neighbours_at(np.array([row])).indices
     if not near.size:
         return "It has no edge."
@@ -198,11 +198,7 @@ def _neighbour_sentence(snapshot: Snapshot, row: int) -> str:
 
 
 def class_cards(snapshot: Snapshot) -> tuple[list[dict[str, Any]], str]:
-    """Every class, and a sentence on which would gain most from more labels.
-
-    Labels, the version that added it (0: the fit), its recall now and before the last change, the nodes that it was
-    measured on with a 95 % interval, and what the recall would gain from more labels.
-    """
+    """Return all classes as JSON values, and a sentence that names the class which would gain most from more labels."""
     after, before = snapshot.recalls
     store, nodes = snapshot.model.label_store_, snapshot.graph.node_count
     measured, earlier = (measured_recalls(store, {"classes": each}, nodes) for each in (after, before))
@@ -225,7 +221,7 @@ def class_cards(snapshot: Snapshot) -> tuple[list[dict[str, Any]], str]:
 
 
 def prediction_columns(snapshot: Snapshot, ids: Sequence[Any]) -> dict[str, Any]:
-    """Predictions for some nodes, in columns."""
+    """Return predictions for some nodes, in columns."""
     columns = snapshot.model.prediction_columns(ids)
     return {
         "ids": [str(each) for each in columns["node"].tolist()],
@@ -237,7 +233,7 @@ def prediction_columns(snapshot: Snapshot, ids: Sequence[Any]) -> dict[str, Any]
 
 
 def suggestion_cards(suggestions: Sequence[Suggestion]) -> list[dict[str, Any]]:
-    """Nodes to label next."""
+    """Return suggestions as JSON values."""
     return [
         {
             "id": str(each.node),
@@ -252,7 +248,7 @@ def suggestion_cards(suggestions: Sequence[Suggestion]) -> list[dict[str, Any]]:
 
 
 def group_cards(groups: Sequence[Group]) -> list[dict[str, Any]]:
-    """Groups of unknown nodes, to be named."""
+    """Return groups of unknown nodes as JSON values."""
     return [
         {
             "number": each.number,

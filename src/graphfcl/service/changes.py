@@ -18,8 +18,18 @@ UNREADABLE = (LookupError, TypeError, ValueError, AttributeError)
 class Change:
     """A summary of an entry of the history.
 
-    text: the change in words. classes: those it concerns. gone: names that stopped being a class, with what became of
-    them. came: names that became a class. to: the version that a rollback restored. by: who gave labels in it.
+    Attributes:
+        version: Version that the change wrote.
+        when: Time of the change.
+        what: Kind of the change.
+        text: Description of the change.
+        classes: Classes that the change concerns.
+        gone: Names that are no longer classes, and what happened to them.
+        came: Names that became classes.
+        to: Version that a rollback restored.
+        accuracy: Accuracy after the change.
+        warning: What may be wrong with the change.
+        by: People who gave labels.
     """
 
     version: int
@@ -36,7 +46,7 @@ class Change:
 
     @classmethod
     def of(cls, entry: Entry) -> "Change":
-        """The change of an entry. Of an unknown kind, which a folder may contain, only the name is shown."""
+        """Summarise an entry. If its kind is unknown, only the name of the kind is shown."""
         version, when, what = int(entry["version"]), str(entry["when"]), str(entry["what"])
         text = change_text(entry)
         text = text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
@@ -46,7 +56,7 @@ class Change:
             return cls(version, when, what, text)
 
     def as_json(self, integers: bool = False) -> dict[str, Any]:
-        """integers: the model has integer classes."""
+        """Return JSON values; ``integers`` says whether the model has integer classes."""
         values = {
             "version": self.version,
             "when": self.when,
@@ -69,8 +79,9 @@ class Completed:
 class ChangeLog:
     """All changes of a folder, read once and then version by version. Only the writer uses it.
 
-    keys: number of newest idempotency keys to remember. integers: the model has integer classes. completed: requests by
-    their key.
+    Args:
+        keys: Number of idempotency keys to remember; the oldest are forgotten.
+        integers: Whether the model has integer classes.
     """
 
     def __init__(self, keys: int, integers: bool = False) -> None:
@@ -81,13 +92,13 @@ class ChangeLog:
         self.last: Entry = {}
 
     def read(self, versions: Versions, upto: int) -> None:
-        """Read new versions up to this one."""
+        """Read new versions up to and including ``upto``."""
         for entry in versions.history(upto, after=self._read):
             self.add(entry)
         self._read = upto
 
     def add(self, entry: Entry) -> None:
-        """One more change."""
+        """Add a change."""
         self.last = entry
         self.changes.append(Change.of(entry))
         self._read = max(self._read, int(entry["version"]))
@@ -107,7 +118,7 @@ class ChangeLog:
 
 
 def as_sent(label: ClassLabel) -> ClassLabel:
-    """A class as a JSON value: integers are numbers, but text where a client might round them."""
+    """Return a class as a JSON value. Integers are numbers, but strings where a client might round them."""
     return label if isinstance(label, str) or abs(label) < LARGEST else str(label)
 
 
@@ -121,10 +132,7 @@ def is_empty(entry: Entry) -> bool:
 
 
 def answer_to(entry: Entry, integers: bool) -> dict[str, Any]:
-    """The answer to the request of a change; a repeated request gets the same one.
-
-    integers: the model has integer classes.
-    """
+    """Return the answer to the request of a change; ``integers`` says whether the model has integer classes."""
 
     def classes(names: Any) -> list[ClassLabel]:
         return [as_sent(class_label(str(name), integers)) for name in names]
@@ -156,7 +164,7 @@ def answer_to(entry: Entry, integers: bool) -> dict[str, Any]:
 
 
 def gone_classes(changes: Sequence[Change]) -> dict[str, str]:
-    """Names of former classes and what happened to them, without changes that were rolled back."""
+    """Return the names of former classes and what happened to them, without changes that were rolled back."""
     gone: dict[str, str] = {}
     for change in _followed(changes):
         gone = {name: why for name, why in gone.items() if name not in change.came} | change.gone
@@ -164,7 +172,7 @@ def gone_classes(changes: Sequence[Change]) -> dict[str, str]:
 
 
 def sessions_of(changes: Sequence[Change]) -> dict[str, int]:
-    """The version that added each class learned after the fit; a renamed class keeps its version."""
+    """Return the version that added each class learned after the fit; a renamed class keeps its version."""
     born: dict[str, int] = {}
     for change in _followed(changes):
         if change.what == "learn":
@@ -175,7 +183,7 @@ def sessions_of(changes: Sequence[Change]) -> dict[str, int]:
 
 
 def _followed(changes: Sequence[Change]) -> list[Change]:
-    """The changes that led to the last one, without those that a rollback undid."""
+    """Return the changes that led to the last change, without changes that a rollback undid."""
     plain = [{"version": c.version, "what": c.what, "to": c.to, "place": place} for place, c in enumerate(changes)]
     return [changes[entry["place"]] for entry in lineage(plain)]
 

@@ -12,7 +12,7 @@ from graphfcl.service.background import Computed, compute_for
 from graphfcl.service.snapshots import Snapshot
 
 MOST = 1_000  # disputed labels to list
-REST = 10.0  # the next computation starts after this many times the duration of the last one
+REST = 10.0  # the next computation waits for this many times the duration of the last one
 EVENTS = ("learn", "unlearn", "rename", "merge", "retire", "rollback", "review")
 
 SETTLED = "review"  # the reason of a label that was given when people disagreed
@@ -116,10 +116,12 @@ def _disagreements(events: Iterable[Entry]) -> dict[str, list[Vote]]:
         what = event["what"]
         if what == "learn":
             for each in event.get("conflicts", ()):
-                said = votes.setdefault(str(each["node"]), {})
+                by_person = votes.setdefault(str(each["node"]), {})
                 for statement in each["statements"]:
-                    said.setdefault(statement["by"], _vote(each["label"], statement))
-                said |= {statement["by"]: _vote(each["new_label"], statement) for statement in each["new_statements"]}
+                    by_person.setdefault(statement["by"], _vote(each["label"], statement))
+                by_person |= {
+                    statement["by"]: _vote(each["new_label"], statement) for statement in each["new_statements"]
+                }
             for each in event.get("statements", ()):
                 if each.get("kept", {}).get("reason") == SETTLED:
                     votes[str(each["node"])] = {}
@@ -128,15 +130,15 @@ def _disagreements(events: Iterable[Entry]) -> dict[str, list[Vote]]:
             for node in map(str, event["nodes"]):
                 votes.pop(node, None)
         elif what == "retire":
-            for node, said in votes.items():
-                votes[node] = {by: vote for by, vote in said.items() if vote.label != str(event["class"])}
+            for node, by_person in votes.items():
+                votes[node] = {by: vote for by, vote in by_person.items() if vote.label != str(event["class"])}
         elif what in ("rename", "merge"):
             old, new = str(event["from"]), str(event["to" if what == "rename" else "into"])
-            for said in votes.values():
-                for by, vote in said.items():
-                    said[by] = replace(vote, label=new if vote.label == old else vote.label)
-    named = {node: [vote for by, vote in said.items() if by] for node, said in votes.items()}
-    return {node: said for node, said in named.items() if len({vote.label for vote in said}) > 1}
+            for by_person in votes.values():
+                for by, vote in by_person.items():
+                    by_person[by] = replace(vote, label=new if vote.label == old else vote.label)
+    named = {node: [vote for by, vote in by_person.items() if by] for node, by_person in votes.items()}
+    return {node: by_person for node, by_person in named.items() if len({vote.label for vote in by_person}) > 1}
 
 
 def _vote(label: Any, statement: dict[str, Any]) -> Vote:

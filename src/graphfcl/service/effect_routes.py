@@ -1,4 +1,4 @@
-"""Routes that say what a version changed: computed once for each version, in the background."""
+"""Routes that return what a version changed. It is computed once per version, in the background."""
 
 import threading
 from collections import OrderedDict
@@ -20,14 +20,14 @@ KEPT = 8  # versions whose effects stay in memory
 
 
 class Effects:
-    """Effects of versions. Those computed last are kept, by the contents of the version."""
+    """Effects of versions. The most recent results stay in memory, by the checksum of the version."""
 
     def __init__(self, service: Service) -> None:
         self._service, self._lock = service, threading.Lock()
         self._kept: OrderedDict[str, VersionEffect] = OrderedDict()
 
     def find(self, version: int) -> VersionEffect | str | None:
-        """The effect of a version; None while it is being computed; a sentence if it cannot be."""
+        """Return the effect of a version, None while it is computed, or a sentence that says why it cannot be."""
         snapshot = self._service.writer.current
         if not any(change.version == version for change in snapshot.changes):
             text = f"there is no version {version}: /v1/versions lists them."
@@ -69,7 +69,7 @@ class Effects:
 
 
 def effect_routes(service: Service) -> APIRouter:
-    """The effect of a version, and the nodes of one of its moves."""
+    """Make the routes of the effect of a version and of the nodes of its moves."""
     routes = APIRouter(prefix="/v1", tags=["read"])
     effects = Effects(service)
 

@@ -22,7 +22,7 @@ LISTED = 20  # labels that a warning lists
 
 @dataclass(frozen=True, eq=False)
 class Move:
-    """Nodes that went from one answer to another; None: they look unknown. labelled: how many have a label now."""
+    """Nodes that moved between two predictions; None means that they look unknown. ``labelled`` counts labels now."""
 
     before: ClassLabel | None
     after: ClassLabel | None
@@ -32,7 +32,7 @@ class Move:
 
 @dataclass(frozen=True)
 class ClassRecalls:
-    """Recall of a class before and after, None where it was not measured; worse: by more than chance explains."""
+    """Recall of a class before and after; None if not measured. ``worse``: it fell by more than chance explains."""
 
     name: ClassLabel
     few_shot: bool
@@ -202,7 +202,7 @@ def _supports(entry: Entry) -> Iterator[tuple[str, list[Any]]]:
 
 
 def _warnings(classes: Sequence[ClassRecalls], doubts: Sequence[Doubt], changes: Sequence[Entry]) -> Iterator[str]:
-    """Sentences about what may have gone wrong."""
+    """Yield sentences about what may have gone wrong."""
     for each in classes:
         if each.worse:
             where = "its labels, each left out in turn" if each.few_shot else "its validation nodes"

@@ -17,7 +17,14 @@ OUTPUTS = {"classes": "BYTES", "probabilities": "FP64", "unknown": "BOOL", "unkn
 
 
 class Tensor(BaseModel):
-    """An input tensor: name, type, shape and values. Further fields of the protocol are ignored."""
+    """An input tensor. Further fields of the protocol are ignored.
+
+    Attributes:
+        name: Name of the tensor: ``ids``.
+        datatype: Type of the values: ``BYTES``.
+        shape: Length of the only axis.
+        data: Ids of the nodes.
+    """
 
     name: str = Field(max_length=100)
     datatype: str = Field(max_length=20)
@@ -26,14 +33,19 @@ class Tensor(BaseModel):
 
 
 class Inference(BaseModel):
-    """A request for predictions. id: repeated in the answer."""
+    """A request for predictions.
+
+    Attributes:
+        id: Id of the request, which the answer repeats.
+        inputs: Input tensors; one of them is ``ids``.
+    """
 
     id: str | None = Field(None, max_length=200)
     inputs: list[Tensor] = Field(min_length=1, max_length=8)
 
 
 def kserve_routes(service: Service, model_name: str) -> APIRouter:
-    """Routes of the protocol. model_name: the name of the model in addresses."""
+    """Make the routes of the protocol. ``model_name`` is the name of the model in addresses."""
     routes = APIRouter(prefix="/v2", tags=["kserve"])
 
     def check(name: str) -> None:

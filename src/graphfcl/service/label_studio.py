@@ -105,7 +105,13 @@ def _config(snapshot: Snapshot) -> str:
 
 
 class Result(BaseModel):
-    """One result of an annotation. Tags other than choices are ignored."""
+    """One result of an annotation. Tags other than choices are ignored.
+
+    Attributes:
+        from_name: Name of the tag.
+        type: Type of the result; only ``choices`` is read.
+        value: Object with the list ``choices``.
+    """
 
     from_name: str = ""
     type: str = ""
@@ -113,7 +119,15 @@ class Result(BaseModel):
 
 
 class Annotation(BaseModel):
-    """The annotation of a task by one person. completed_by: the id of a user, or a user as an object."""
+    """The annotation of a task by one person.
+
+    Attributes:
+        result: Results of the annotation.
+        was_cancelled: Whether the person skipped the task; the annotation is then ignored.
+        completed_by: Id of the user, or the user as an object.
+        created_at: Time at which the annotation was made.
+        updated_at: Time at which the annotation was last changed.
+    """
 
     result: list[Result] = Field(default_factory=list)
     was_cancelled: bool = False
@@ -123,14 +137,24 @@ class Annotation(BaseModel):
 
 
 class CompletedTask(BaseModel):
-    """A task as Label Studio exports it; other fields are ignored."""
+    """A task as Label Studio exports it. Other fields are ignored.
+
+    Attributes:
+        data: Object with the id of the node as ``node``.
+        annotations: Annotations of the task; tasks without a finished annotation are ignored.
+    """
 
     data: dict[str, Any]
     annotations: list[Annotation] = Field(default_factory=list)
 
 
 class TasksToLearn(bodies.Teaching):
-    """Completed tasks; those without a finished annotation are ignored. by: who labelled; default: as in the tasks."""
+    """Completed tasks of Label Studio.
+
+    Attributes:
+        tasks: Tasks as Label Studio exports them.
+        by: Name of the person who labelled; by default the user of each annotation.
+    """
 
     tasks: list[CompletedTask] = Field(min_length=1)
 

@@ -16,43 +16,48 @@ from graphfcl.service.bodies import Body, Id
 from graphfcl.service.service import Service, answered
 
 SECONDS = 120.0  # after which a lease expires unless it is renewed
-MOST = 20  # nodes that one holder can lease
-MOST_HELD = 10_000  # leases at once
+MOST = 20  # maximum number of nodes that one holder can lease
+MOST_LEASES = 10_000  # maximum number of leases at the same time
 
 
 class Claim(Body):
-    """The nodes that a holder is about to show; its other leases are released. holder: a tab, not a person."""
+    """The nodes that a holder is about to show. Its other leases are released.
+
+    Attributes:
+        holder: Identifier of the holder: a browser tab, not a person.
+        ids: Ids of the nodes, at most 20.
+    """
 
     holder: Annotated[StrictStr, Field(min_length=1, max_length=100)]
     ids: list[Id] = Field(max_length=MOST)
 
 
 class Leases:
-    """Which holder has leased which node, and until when. clock: monotonic seconds."""
+    """The holder and the end of each lease. ``clock`` returns monotonic seconds."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock, self._lock = clock, threading.Lock()
-        self._held: dict[str, tuple[str, float]] = {}
+        self._leases: dict[str, tuple[str, float]] = {}
 
     def claim(self, holder: str, ids: Sequence[str]) -> dict[str, Any]:
-        """Lease the nodes that are free, renew those that the holder has, and release its others."""
+        """Lease free nodes, renew leases that the holder has on these nodes, and release its other leases."""
         with self._lock:
             now, wanted = self._clock(), dict.fromkeys(ids)
-            self._held = {
+            self._leases = {
                 node: lease
-                for node, lease in self._held.items()
+                for node, lease in self._leases.items()
                 if lease[1] > now and (lease[0] != holder or node in wanted)
             }
-            if len(self._held) + len(wanted) > MOST_HELD:
+            if len(self._leases) + len(wanted) > MOST_LEASES:
                 wanted = {}
-            taken = [node for node in wanted if self._held.get(node, (holder,))[0] != holder]
+            taken = [node for node in wanted if self._leases.get(node, (holder,))[0] != holder]
             held = [node for node in wanted if node not in taken]
-            self._held |= dict.fromkeys(held, (holder, now + SECONDS))
+            self._leases |= dict.fromkeys(held, (holder, now + SECONDS))
         return {"held": held, "taken": taken, "seconds": SECONDS}
 
 
 def lease_routes(service: Service) -> APIRouter:
-    """The route that leases nodes of the queue."""
+    """Make the route that leases nodes of the queue."""
     routes, leases = APIRouter(prefix="/v1", tags=["change"]), Leases()
 
     @routes.post("/queue/leases", response_model=Claimed)

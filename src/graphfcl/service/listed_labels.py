@@ -1,4 +1,4 @@
-"""Labels as a list: class, role, who gave them and when."""
+"""Pages of labels: class, role, who gave each label and when."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ ROLES = {int(role): role.name.lower() for role in LabelRole}
 
 
 def label_page(snapshot: Snapshot, class_name: str | None, limit: int, cursor: str | None) -> dict[str, Any]:
-    """Labels in the order of the rows of their nodes, which new labels do not shift."""
+    """Return a page of labels in the order of their rows, so that new labels do not move entries between pages."""
     rows = np.flatnonzero(
         snapshot.labels >= 0 if class_name is None else snapshot.labels == class_place(snapshot, class_name)
     )
@@ -31,7 +31,7 @@ def label_page(snapshot: Snapshot, class_name: str | None, limit: int, cursor: s
 
 
 def label_cards(snapshot: Snapshot, rows: np.ndarray) -> list[dict[str, Any]]:
-    """The labels of some labelled rows."""
+    """Return the labels of some labelled rows."""
     if not rows.size:
         return []
     statements = snapshot.model.label_store_.statements
@@ -54,7 +54,7 @@ def label_cards(snapshot: Snapshot, rows: np.ndarray) -> list[dict[str, Any]]:
 
 
 def class_place(snapshot: Snapshot, class_name: str) -> int:
-    """The place of a class in the classes of a snapshot."""
+    """Return the position of a class in the classes of a snapshot."""
     labels = snapshot.model.label_store_
     stored = labels.find(class_name)
     if stored is None:
@@ -63,7 +63,7 @@ def class_place(snapshot: Snapshot, class_name: str) -> int:
 
 
 def _roles(snapshot: Snapshot) -> np.ndarray:
-    """(n,) the role of the label of each row; -1 without a label."""
+    """Return the role of each row's label, -1 without a label; shape (n,)."""
     labels = snapshot.model.label_store_
     roles = np.full(snapshot.labels.size, -1, dtype=np.int8)
     roles[snapshot.graph.visible.rows(labels.nodes)] = labels.parts

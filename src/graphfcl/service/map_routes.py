@@ -9,7 +9,7 @@ from graphfcl.service.service import Service, answered
 
 
 def map_routes(service: Service) -> APIRouter:
-    """The map of the newest version, laid out in the background."""
+    """Make the route of the map, which is laid out in the background."""
     routes, maker = APIRouter(prefix="/v1", tags=["read"]), MapMaker(service.writer)
 
     @routes.get("/map", response_model=Map)

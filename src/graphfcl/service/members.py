@@ -26,9 +26,13 @@ THRESHOLDS = (0.99, 0.98, 0.95, 0.9, 0.8, 0.7, 0.6, 0.5)  # to choose from
 
 
 class Accept(Body):
-    """Which members of a class to accept: those whose probability in this version is at least ``threshold``.
+    """Which predicted members of a class to accept.
 
-    leave_out: members that are not accepted although they reach the threshold.
+    Attributes:
+        version: Version whose predictions are accepted.
+        threshold: Smallest probability that is accepted.
+        leave_out: Ids of members that are not accepted although they reach the threshold.
+        by: Name of the person who accepts the predictions.
     """
 
     version: StrictInt
@@ -39,7 +43,7 @@ class Accept(Body):
 
 @dataclass(frozen=True, eq=False)
 class Predicted:
-    """(n,) the place of the likeliest class of each row, its probability, and whether the node looks unknown."""
+    """The position of each row's most likely class, its probability, and whether the row looks unknown."""
 
     places: np.ndarray
     probabilities: np.ndarray
@@ -47,7 +51,7 @@ class Predicted:
 
 
 def predicted(snapshot: Snapshot) -> Predicted:
-    """The predictions for all rows, computed once for a version."""
+    """Return the predictions for all rows, computed once per version."""
 
     def compute() -> Predicted:
         model = snapshot.model
@@ -59,7 +63,7 @@ def predicted(snapshot: Snapshot) -> Predicted:
 
 
 def member_rows(snapshot: Snapshot, place: int) -> tuple[np.ndarray, np.ndarray]:
-    """Rows without a label that are predicted as a class and look known, the most doubtful first; their probability."""
+    """Return the unlabelled rows that are predicted as a class and look known, by ascending probability."""
     answers = predicted(snapshot)
     rows = np.flatnonzero((snapshot.labels == -1) & (answers.places == place) & ~answers.unknown)
     rows = rows[np.argsort(answers.probabilities[rows], kind="stable")]
@@ -67,7 +71,7 @@ def member_rows(snapshot: Snapshot, place: int) -> tuple[np.ndarray, np.ndarray]
 
 
 def member_routes(service: Service) -> APIRouter:
-    """The members of a class."""
+    """Make the route that lists the members of a class."""
     routes = APIRouter(prefix="/v1/classes", tags=["read"])
 
     @routes.get("/{name}/members", response_model=Members)
@@ -97,7 +101,7 @@ def member_routes(service: Service) -> APIRouter:
 
 
 def accept_routes(service: Service) -> APIRouter:
-    """Accepting members."""
+    """Make the route that accepts members of a class."""
     routes = APIRouter(prefix="/v1/classes", tags=["change"])
 
     @routes.post("/{name}/accept", response_model=Changed)
@@ -150,6 +154,6 @@ def _member_cards(snapshot: Snapshot, rows: np.ndarray, place: int) -> list[dict
 
 
 def _choice(probabilities: np.ndarray, threshold: float) -> dict[str, Any]:
-    """probabilities: ascending."""
+    """Return what accepting all members above a threshold would do; ``probabilities`` must be ascending."""
     chosen = probabilities[np.searchsorted(probabilities, threshold) :]
     return {"threshold": threshold, "nodes": int(chosen.size), "expected_errors": expected_errors(chosen).as_json()}

@@ -22,7 +22,7 @@ class Histogram:
         self.total += seconds
 
     def lines(self, name: str, labels: str = "") -> list[str]:
-        """Cumulative counts, as Prometheus expects them."""
+        """Return cumulative counts, as Prometheus expects them."""
         before, lines = 0, []
         comma = f"{labels}," if labels else ""
         for bound, count in zip((*BOUNDS, "+Inf"), self.counts, strict=True):
@@ -33,7 +33,7 @@ class Histogram:
 
 
 class Metrics:
-    """Counts requests and times changes. Routes are templates, so that no id of a user becomes a label."""
+    """Counts requests and measures their times. Routes are templates, so that no id becomes a label."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -42,18 +42,18 @@ class Metrics:
         self._changes: dict[str, Histogram] = defaultdict(Histogram)
 
     def request(self, method: str, route: str, status: int, seconds: float) -> None:
-        """One request was answered."""
+        """Count an answered request."""
         with self._lock:
             self._requests[method, route, status] += 1
             self._seconds[route].add(seconds)
 
     def change(self, what: str, seconds: float) -> None:
-        """One change was made and written."""
+        """Record the time of a written change."""
         with self._lock:
             self._changes[what].add(seconds)
 
     def text(self, gauges: Mapping[str, float]) -> str:
-        """All metrics. gauges: current values by name."""
+        """Return all metrics as text; ``gauges`` has current values by name."""
         with self._lock:
             lines = ["# TYPE graphfcl_requests_total counter"]
             lines += [

@@ -46,7 +46,7 @@ class MapMaker:
         return MapNodes(self._layout, changed, since)
 
     def _changes(self, snapshot: Snapshot) -> tuple[int | None, np.ndarray]:
-        """The previous version and the nodes whose prediction changed since; None if its predictions are gone."""
+        """Return the previous version, None if its predictions are gone, and the nodes whose prediction changed."""
         manifest = self._writer.versions.manifest(snapshot.version)
         parent = manifest["parent"]
         try:
@@ -84,13 +84,13 @@ def drawn(numbers: np.ndarray, *first: np.ndarray) -> np.ndarray:
 
 
 def _labelled(labels: LabelStore) -> np.ndarray:
-    """All labelled nodes, those that were taught after the fit first."""
+    """Return all labelled nodes, starting with labels learned after the fit."""
     taught = labels.parts == LabelRole.SUPPORT
     return np.concatenate([by_rank(labels.nodes[taught]), by_rank(labels.nodes[~taught])])
 
 
 def map_answer(snapshot: Snapshot, nodes: MapNodes | None, version: int | None) -> dict[str, Any]:
-    """The map as JSON values. nodes: of a version, perhaps an older one; None before the first layout."""
+    """Return the map as JSON values. ``nodes`` may be of an older version, and is None before the first layout."""
     current = nodes is not None and version == snapshot.version
     columns = _no_columns() if nodes is None else _columns(snapshot, nodes, current)
     return {

@@ -17,13 +17,13 @@ Cursor = Annotated[
 
 
 def make_cursor(*values: str | int) -> str:
-    """A cursor that holds some values."""
+    """Encode some values as a cursor."""
     text = json.dumps(values, ensure_ascii=False, separators=(",", ":"))
     return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
 
 
 def read_cursor(cursor: str, *kinds: type) -> list[Any]:
-    """The values of a cursor, which have these types; other texts are refused."""
+    """Decode a cursor; raise a problem unless its values have the types ``kinds``."""
     try:
         if len(cursor) > LONGEST:
             raise ValueError
@@ -35,22 +35,22 @@ def read_cursor(cursor: str, *kinds: type) -> list[Any]:
     return values
 
 
-def page_start(cursor: str | None, *of: str | int) -> int:
-    """The place where a page starts. of: identifies the list, such as its version; other cursors are refused."""
+def page_start(cursor: str | None, *list_key: str | int) -> int:
+    """Return the position where a page starts. ``list_key`` identifies the list; cursors of other lists are refused."""
     if cursor is None:
         return 0
-    *its_list, start = read_cursor(cursor, *map(type, of), int)
-    if its_list != list(of) or start < 0:
+    *its_list, start = read_cursor(cursor, *map(type, list_key), int)
+    if its_list != list(list_key) or start < 0:
         raise lost_cursor()
     return int(start)
 
 
-def cursor_at(place: int, total: int, *of: str | int) -> str | None:
-    """A cursor to a place in such a list; None at its end."""
-    return make_cursor(*of, place) if place < total else None
+def cursor_at(place: int, total: int, *list_key: str | int) -> str | None:
+    """Make a cursor to a position of the list that ``list_key`` identifies; None at its end."""
+    return make_cursor(*list_key, place) if place < total else None
 
 
 def lost_cursor() -> Problem:
-    """The problem for a cursor of another list, or of an entry that is gone."""
-    text = "this cursor is none of this list, or what it points to is gone: start again without cursor."
+    """Make the problem for a cursor of another list, or of an entry that is gone."""
+    text = "the cursor belongs to another list, or its entry is gone: start again without a cursor."
     return Problem(422, text, "lost-cursor")

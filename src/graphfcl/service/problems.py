@@ -27,9 +27,14 @@ class UnknownFieldError(ValueError):
 
 
 class Problem(Exception):
-    """An error answer. detail: one sentence. kind: one of ``KINDS``, by default that of the status.
+    """An error answer.
 
-    more: further fields. headers: of the answer.
+    Args:
+        status: HTTP status.
+        detail: What is wrong and what to do, in one sentence.
+        kind: Kind of the problem in ``KINDS``; by default the first kind of the status.
+        headers: Headers of the answer.
+        **more: Further fields of the answer.
     """
 
     def __init__(
@@ -49,7 +54,7 @@ class Problem(Exception):
 
 
 def problem_of(error: Exception) -> Problem:
-    """The problem that reports an error."""
+    """Return the problem that reports an error."""
     if isinstance(error, Problem):
         return error
     if isinstance(error, Busy):
@@ -67,10 +72,10 @@ def problem_of(error: Exception) -> Problem:
 
 
 def _invalid(error: RequestValidationError) -> Problem:
-    """The first thing that is wrong with a body or a query, in one sentence."""
+    """Report the first fault of a body or a query in one sentence."""
     first = error.errors()[0]
     if first["type"] == "json_invalid":
-        return Problem(400, "the body is no JSON: send UTF-8 JSON without NaN or Infinity.")
+        return Problem(400, "the body is not JSON: send UTF-8 JSON without NaN or Infinity.")
     place = ".".join(str(part) for part in first["loc"] if part != "body")
     if first["type"] == "literal_error":
         return Problem(422, f"{place} is {shown(first['input'])}: take {first['ctx']['expected']}.")

@@ -8,17 +8,17 @@ from graphfcl.active.contract import RowValues, likeliest_classes
 from graphfcl.service.cards import likeliest
 from graphfcl.service.snapshots import Snapshot
 
-CHOSEN = 200  # nodes that the strategy ``auto`` chooses
+CHOSEN = 200  # number of nodes that the strategy ``auto`` chooses
 
 
 def queue_order(snapshot: Snapshot) -> np.ndarray:
-    """(u,) rows of all unlabelled nodes, starting with those that the strategy ``auto`` chooses."""
+    """Return the rows of all unlabelled nodes, shape (u,), starting with the choice of the strategy ``auto``."""
     chosen = snapshot.graph.rows_of_ids([each.node for each in snapshot.model.suggest(CHOSEN)])
     return _order_of(snapshot, np.asarray(chosen, dtype=np.int64))
 
 
 def simple_order(snapshot: Snapshot) -> np.ndarray:
-    """(u,) the same without the strategy, which takes seconds."""
+    """Return the rows of all unlabelled nodes, shape (u,), without the strategy, which would take seconds."""
     return snapshot.memory.find("simple order", lambda: _order_of(snapshot, np.zeros(0, dtype=np.int64)))
 
 
@@ -33,14 +33,18 @@ def _order_of(snapshot: Snapshot, chosen: np.ndarray) -> np.ndarray:
 def mixed_order(
     free: np.ndarray, chosen: np.ndarray, probabilities: RowValues, unknown_scores: np.ndarray, unknown: np.ndarray
 ) -> np.ndarray:
-    """(u,) the rows of ``free``, taken in turn from two lists until both are used up.
+    """Return the rows of ``free``, shape (u,), taken in turn from two lists.
 
-    The first list has the rows that look unknown: those of ``chosen``, then the others, highest score first. The second
-    has the rows that look known: of each predicted class the least certain one (smallest p_1 - p_2), then the next of
-    each class, and so on, so that no class is left out.
+    The first list has the rows that look unknown: the rows in ``chosen``, then the other rows by descending score. The
+    second list has the rows that look known: the least certain row of each predicted class (smallest p_1 - p_2), then
+    the second row of each class, and so on, so that no class is left out.
 
-    free: (u,) unlabelled rows. chosen: some of them, best first. probabilities: (n, C), read in blocks of rows.
-    unknown_scores, unknown: (n,) for all nodes.
+    Args:
+        free: Unlabelled rows, shape (u,).
+        chosen: Some of these rows, best first.
+        probabilities: Class probabilities, shape (n, C), read in blocks of rows.
+        unknown_scores: Unknown score of each row, shape (n,).
+        unknown: Whether each row looks unknown, shape (n,).
     """
     others = np.setdiff1d(free[unknown[free]], chosen)
     others = others[np.argsort(-unknown_scores[others], kind="stable")]
@@ -51,7 +55,7 @@ def mixed_order(
 
 
 def _class_by_class(rows: np.ndarray, probabilities: RowValues) -> np.ndarray:
-    """The rows: the least certain of each predicted class first, then the second of each class, and so on."""
+    """Order rows: the least certain row of each predicted class first, then the second of each class, and so on."""
     if rows.size == 0:
         return rows
     predicted, _, margin = likeliest_classes(probabilities, rows)
@@ -63,7 +67,7 @@ def _class_by_class(rows: np.ndarray, probabilities: RowValues) -> np.ndarray:
 
 
 def queued_rows(snapshot: Snapshot, order: np.ndarray) -> np.ndarray:
-    """(u,) all unlabelled rows of a snapshot: those in ``order``, which may be of an older version, then the others."""
+    """Return all unlabelled rows, shape (u,): rows in ``order`` first, which may be of an older version."""
     free = snapshot.labels == -1
     listed = order[order < free.size]
     listed = listed[free[listed]]
@@ -72,7 +76,7 @@ def queued_rows(snapshot: Snapshot, order: np.ndarray) -> np.ndarray:
 
 
 def queue_cards(snapshot: Snapshot, rows: np.ndarray) -> list[dict[str, Any]]:
-    """Predictions for some rows; the same as on the card of each node."""
+    """Return the predictions for some rows."""
     if rows.size == 0:
         return []
     predicted = snapshot.predictions(rows)

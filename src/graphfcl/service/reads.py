@@ -1,4 +1,4 @@
-"""Routes that read. Each takes the current snapshot once and never waits for another request."""
+"""Routes that read the model. Each takes the current snapshot once and never waits for another request."""
 
 from collections.abc import Callable
 from typing import Annotated, Any
@@ -32,7 +32,7 @@ LISTED = 20
 
 
 def read_routes(service: Service) -> APIRouter:
-    """All routes that read the model. Fast ones are async, since starting a thread would take longer than the work."""
+    """Make the routes that read the model. Fast routes are async, since starting a thread would take longer."""
     routes = APIRouter(prefix="/v1", tags=["read"])
     _model_routes(routes, service)
     _node_routes(routes, service)
@@ -166,7 +166,7 @@ def _batch_routes(routes: APIRouter, service: Service) -> None:
 
 
 def _node_page(snapshot: Snapshot, q: str, limit: int, cursor: str | None) -> dict[str, Any]:
-    """Nodes whose id holds a text, from a cursor on."""
+    """Return a page of the nodes whose id contains a text."""
     search, after = snapshot.search, None
     if cursor is not None:
         place, node = read_cursor(cursor, int, str)
@@ -211,7 +211,7 @@ def _label_next_routes(routes: APIRouter, service: Service) -> None:
         ready, ``status`` is ``computing`` and the list is empty.
         """
         refuse_many(budget, service.limits.suggestions, "suggestions")
-        find_strategy(strategy)  # refuse an unknown one at once
+        find_strategy(strategy)  # refuse an unknown strategy at once
         question = ("suggestions", budget, strategy)
 
         def compute(snapshot: Snapshot) -> Any:
@@ -240,7 +240,7 @@ def _label_next_routes(routes: APIRouter, service: Service) -> None:
         refuse_many(limit, service.limits.nodes, "nodes")
         snapshot = service.writer.current
         computed = service.background.find(("queue",), queue_order, snapshot)
-        order = None if computed is None else computed.value  # none if it could not be computed
+        order = None if computed is None else computed.value  # also None if the computation failed
         rows = queued_rows(snapshot, simple_order(snapshot) if order is None else order)
         order_version = None if computed is None or order is None else computed.version
         one_list = (snapshot.version, order_version or 0)
@@ -258,7 +258,7 @@ def _label_next_routes(routes: APIRouter, service: Service) -> None:
 def _computed(
     service: Service, question: Question, compute: Callable[[Snapshot], Any], as_json: Callable[[Any], list[Any]]
 ) -> Response:
-    """A result for this version; an empty list while it is being computed."""
+    """Answer with a result for this version, or with an empty list while it is being computed."""
     snapshot = service.writer.current
     computed = service.background.find(question, compute, snapshot)
     if computed is None or computed.version != snapshot.version:

@@ -21,14 +21,19 @@ ON_DISK = "Disputes of a model on a graph folder are computed by `graphfcl label
 
 
 class Reviewed(Body):
-    """Nodes whose labels were reviewed and stay."""
+    """Labels that were reviewed and stay.
+
+    Attributes:
+        ids: Ids of the labelled nodes.
+        by: Name of the person who reviewed the labels.
+    """
 
     ids: list[Id] = Field(min_length=1)
     by: By = ""
 
 
 def review_routes(service: Service) -> APIRouter:
-    """Labels that need a second look."""
+    """Make the route that lists labels that need a second look."""
     routes = APIRouter(prefix="/v1", tags=["read"])
     disputes, votes = Disputes(), VoteLog(service.writer.versions)
 
@@ -62,7 +67,7 @@ def review_routes(service: Service) -> APIRouter:
                 },
             }
             for card, dispute in (
-                (card, _still(found.get(card["id"]), card)) for card in _cards(snapshot, [*people, *found])
+                (card, _open_dispute(found.get(card["id"]), card)) for card in _cards(snapshot, [*people, *found])
             )
             if dispute is not None or card["id"] in people
         ]
@@ -85,21 +90,21 @@ def review_routes(service: Service) -> APIRouter:
 
 
 def _cards(snapshot: Snapshot, ids: list[str]) -> list[dict[str, Any]]:
-    """The labels of some nodes, each once, in this order; nodes without a label are left out."""
+    """Return the labels of some nodes, each once, in this order; nodes without a label are left out."""
     if not ids:
         return []
     rows = snapshot.graph.rows_of_ids(list(dict.fromkeys(ids)))
     return label_cards(snapshot, rows[(rows >= 0) & (snapshot.labels[rows] >= 0)])
 
 
-def _still(dispute: Any, card: dict[str, Any]) -> Any:
-    """A dispute, unless the label changed since, or was reviewed."""
+def _open_dispute(dispute: Any, card: dict[str, Any]) -> Any:
+    """Return a dispute, or None if the label has changed or was reviewed since."""
     same = dispute is not None and str(card["class"]) == dispute.label
     return dispute if same and not any(REVIEWED in each["kept"] for each in card["statements"]) else None
 
 
 def keep_routes(service: Service) -> APIRouter:
-    """Noting a review."""
+    """Make the route that marks labels as reviewed."""
     routes = APIRouter(prefix="/v1", tags=["change"])
 
     @routes.post("/labels/review", response_model=Changed)

@@ -1,6 +1,6 @@
-"""Access control: host names, token, requests from other sites, and sizes.
+"""Access control: host names, token, requests from other sites, and sizes of requests.
 
-One ASGI middleware around the whole app, so that no route can omit it.
+It is one ASGI middleware around the whole app, so that it applies to every route.
 """
 
 import hmac
@@ -23,9 +23,8 @@ OPEN = ("/", "/healthz", "/readyz", "/v2/health/live", "/v2/health/ready")
 OPEN_FOLDER = "/static/"
 ANSWERS = ("/v1/", "/v2/")  # API requests; an answer may take long to compute
 HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[\w.-]+)(:[0-9]{1,5})?", re.ASCII)
-ASKING = re.compile(
-    r"/v1/predictions|/v1/spread|/v2/models/[^/]+/infer"
-)  # they only read; POST because the body may be long
+# These POST routes only read; they use POST because the body may be long.
+READING_POSTS = re.compile(r"/v1/predictions|/v1/spread|/v2/models/[^/]+/infer")
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -42,11 +41,19 @@ HEADERS = [
 
 @dataclass(frozen=True)
 class Limits:
-    """Sizes of requests. body: bytes. ids: nodes of one prediction. labels: labels, nodes or edges of one change.
+    """Limits of requests.
 
-    nodes: nodes of a listing or a neighbourhood. suggestions, groups: of one list. versions: of one page.
-    keys: newest idempotency keys to remember. waiting: changes that may wait for the running one. lock: seconds to wait
-    for another process that writes.
+    Attributes:
+        body: Bytes of a body.
+        ids: Nodes of one prediction.
+        labels: Labels, nodes or edges of one change.
+        nodes: Nodes of one page or neighbourhood.
+        suggestions: Suggestions of one list.
+        groups: Groups of one list.
+        versions: Versions of one page.
+        keys: Number of idempotency keys to remember; the oldest are forgotten.
+        waiting: Changes that may wait for the running change.
+        lock: Seconds to wait for another process that writes.
     """
 
     body: int = 1 << 20
@@ -63,10 +70,14 @@ class Limits:
 
 @dataclass(frozen=True)
 class Rules:
-    """token: required for changes, None if not. reads: whether reading requires it too.
+    """Who may use the service.
 
-    hosts: accepted host names, in lower case. any_address: accept numeric addresses too, which a page of another site
-    cannot make a browser send (DNS rebinding needs a name).
+    Attributes:
+        token: Token that changes require; None if they need none.
+        reads: Whether reading requires the token too.
+        hosts: Accepted host names, in lower case.
+        any_address: Whether numeric addresses are accepted too. A page of another site cannot make a browser send
+            them, since DNS rebinding needs a name.
     """
 
     token: str | None = None
@@ -97,7 +108,7 @@ class Guard:
                 message = {**message, "headers": [*message.get("headers", ()), *HEADERS]}
             await send(message)
 
-        # Routes are found by the address as it was sent: a slash in an id is "%2F" and no border.
+        # Routes are found by the address as it was sent: a slash in an id is "%2F" and separates nothing.
         scope["path"] = scope.get("raw_path", scope["path"].encode()).decode("ascii", "replace").partition("?")[0]
         try:
             self._check(scope)
@@ -127,7 +138,7 @@ class Guard:
                 "the request has both Content-Length and Transfer-Encoding: send one of them.",
                 headers={"Connection": "close"},
             )
-        changes = scope["method"] not in SAFE and not ASKING.fullmatch(scope["path"])
+        changes = scope["method"] not in SAFE and not READING_POSTS.fullmatch(scope["path"])
         if scope["method"] not in SAFE:
             self._refuse_other_sites(headers, host)
         path = scope["path"]
@@ -147,8 +158,8 @@ class Guard:
         if not (name in self._rules.hosts or (self._rules.any_address and is_address(name))):
             raise Problem(
                 421,
-                f"the service is not called {hosts[0][:100]!r}: start it with --allow-host and this name if it is "
-                "meant to be.",
+                f"the service does not accept the host name {hosts[0][:100]!r}: if it should, start it with "
+                "--allow-host and this name.",
             )
         return hosts[0].lower()
 

@@ -1,4 +1,4 @@
-"""What all routes share: the parts of a running service, and helpers for answers and refusals."""
+"""The parts of a running service, and helpers that all routes use."""
 
 import asyncio
 import json
@@ -25,7 +25,7 @@ Item = TypeVar("Item")
 
 @dataclass(eq=False)
 class Service:
-    """One writer, whose snapshots readers take, background computations, metrics, limits and access rules."""
+    """The writer, background computations, metrics, limits and access rules of a running service."""
 
     writer: Writer
     background: Background
@@ -36,17 +36,17 @@ class Service:
     _changes: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, "graphfcl-write"))
 
     def ready(self, values: dict[str, Any]) -> Response:
-        """Answer if the folder is complete; refuse with the reason if not, without its path if reads need the token."""
+        """Answer if the folder is complete, or raise a problem. If reads need the token, it hides the path."""
         version, warning = self.writer.current.version, self.writer.trouble
         if warning is None:
             return answered(values, version)
         if self.rules.reads:
-            warning = "the model folder is damaged or cannot be read: /v1/model says more to whoever has the token."
-        more = f"Reads go on from version {version}, changes are refused."
+            warning = "the model folder is damaged or cannot be read: read /v1/model with the token for details."
+        more = f"Reads continue from version {version}, changes are refused."
         raise Problem(503, f"{warning} {more}", "damaged-folder", version=version, warning=warning)
 
     async def change(self, request: ChangeRequest, apply: Apply, ids: Sequence[Any] = ()) -> Response:
-        """Change the model and answer with the new version. ids: of the batch; the change may leave some out."""
+        """Change the model and answer with the new version. Some of the ``ids`` of the batch may be left out."""
 
         def change() -> dict[str, Any]:
             answer = self.writer.change(request, apply)
@@ -56,11 +56,11 @@ class Service:
         return await self.run_change(change)
 
     async def run_change(self, change: Callable[[], dict[str, Any]]) -> Response:
-        """Run a change in the one thread that writes; a limited number of changes may wait for it."""
+        """Run a change in the only thread that writes. A limited number of changes may wait for it."""
         if self.waiting >= self.limits.waiting:
             raise Problem(
                 503,
-                f"{self.waiting} changes wait already: try again in a few seconds; nothing was changed.",
+                f"{self.waiting} changes are waiting: try again in a few seconds; nothing was changed.",
                 "busy",
                 headers={"Retry-After": "5"},
             )
@@ -79,7 +79,7 @@ class Service:
 
 
 def answered(values: dict[str, Any], version: int) -> Response:
-    """A JSON answer with the version that it describes."""
+    """Make a JSON answer with the version that it describes."""
     text = json.dumps({"version": version, **values}, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
     content = text.encode()
     # Answers of one version may differ, for example while something is being computed.
@@ -88,15 +88,17 @@ def answered(values: dict[str, Any], version: int) -> Response:
 
 
 def sent_text(part: str) -> str:
-    """Decode a part of an address; routes receive it as it was sent."""
+    """Decode a part of an address, which routes receive percent-encoded."""
     try:
         return unquote_to_bytes(part).decode()
     except UnicodeDecodeError as error:
-        raise Problem(400, "the address holds bytes that are no UTF-8: encode the id as UTF-8, then as %XX.") from error
+        raise Problem(
+            400, "the address contains bytes that are not UTF-8: encode the id as UTF-8, then as %XX."
+        ) from error
 
 
 def require_rows(snapshot: Snapshot, nodes: Sequence[Any]) -> list[int]:
-    """The rows of ids; a problem if one is not in the graph."""
+    """Return the rows of nodes; raise a problem if a node is not in the graph."""
     rows: list[int] = snapshot.graph.rows_of_ids(nodes).tolist()
     missing = [node for node, row in zip(nodes, rows, strict=True) if row < 0]
     if missing:
@@ -111,7 +113,7 @@ def require_rows(snapshot: Snapshot, nodes: Sequence[Any]) -> list[int]:
 
 
 def unknown_places(snapshot: Snapshot, ids: Sequence[Any], on_unknown: str) -> list[int]:
-    """Positions in a batch of nodes that are not in the graph; a problem unless ``on_unknown`` is ``skip``."""
+    """Return the positions of unknown nodes in a batch; raise a problem unless ``on_unknown`` is ``skip``."""
     if on_unknown == "refuse":
         require_rows(snapshot, ids)
         return []
@@ -119,18 +121,18 @@ def unknown_places(snapshot: Snapshot, ids: Sequence[Any], on_unknown: str) -> l
 
 
 def without(items: Sequence[Item], places: Sequence[int]) -> list[Item]:
-    """A batch without the items at some positions."""
+    """Return a batch without the items at some positions."""
     left_out = set(places)
     return [item for place, item in enumerate(items) if place not in left_out]
 
 
 def left_out_cards(ids: Sequence[Any], places: Sequence[int]) -> list[dict[str, Any]]:
-    """The nodes at some positions of a batch, each once, and why they were left out."""
+    """Return the nodes at some positions of a batch, each once, and why they were left out."""
     nodes = dict.fromkeys(str(ids[place]) for place in places)
     return [{"id": node, "kind": "unknown-node", "why": "the node is not in the graph"} for node in nodes]
 
 
 def refuse_many(count: int, limit: int, what: str) -> None:
-    """Refuse more of something than one request may contain."""
+    """Raise a problem if a request contains too many items."""
     if count > limit:
         raise Problem(413, f"{count:,} {what}, at most {limit:,} fit into one request: send several.")

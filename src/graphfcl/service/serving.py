@@ -26,7 +26,7 @@ EVERYWHERE = ("", "0.0.0.0", "::")
 
 @dataclass(frozen=True)
 class Address:
-    """Where a service listens. allowed: further host names."""
+    """Where a service listens. ``allowed`` has further host names."""
 
     host: str = "127.0.0.1"
     port: int = 8765
@@ -36,7 +36,7 @@ class Address:
         for name in self.allowed:
             if not is_host_name(name):
                 raise InputError(
-                    f"--allow-host {quoted(name)} is no name of a host: give the name alone, such as "
+                    f"--allow-host {quoted(name)} is not a host name: give the name alone, such as "
                     "labels.example.org, without scheme, port or slash."
                 )
 
@@ -46,12 +46,12 @@ class Address:
         return self.host in LOOPBACK or self.host.startswith("127.")
 
     def names(self) -> tuple[str, ...]:
-        """All host names under which the service may be reached."""
+        """Return all host names under which the service may be reached."""
         own = () if self.host in EVERYWHERE else (self.host,)
         return (*LOOPBACK, *own, *self.allowed)
 
     def listen(self) -> socket.socket:
-        """A listening socket; an error if the port is taken."""
+        """Open a listening socket; raise an error if the port is taken."""
         family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
         # asyncio disables Nagle's algorithm, which delays every answer by 40 ms, only if the protocol is given as TCP.
         listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
@@ -63,21 +63,21 @@ class Address:
             listener.close()
             why = getattr(error, "strerror", None) or error
             raise InputError(
-                f"{self.host} port {self.port} cannot be listened on ({why}): choose another --port, or 0 for any that "
-                "is free, and a --host of this machine."
+                f"{self.host} port {self.port} cannot be used ({why}): choose another --port, or 0 for any free port, "
+                "and a --host of this machine."
             ) from error
         return listener
 
 
 def token_of(path: Path | None) -> str:
-    """The token of a file, which is created if missing; without a file, a new one for this run."""
+    """Read the token from a file, which is created if missing. Without a file, make a token for this run."""
     if path is None:
         return secrets.token_urlsafe(32)
     try:
         return _read_token(path) if path.exists() else _make_token(path)
     except OSError as error:
         raise InputError(
-            f"the token file {path} cannot be read or made ({error.strerror}): check the path and its rights."
+            f"the token file {path} cannot be read or created ({error.strerror}): check the path and its permissions."
         ) from error
 
 
@@ -94,11 +94,11 @@ def _read_token(path: Path) -> str:
     with open(path, "rb") as file:
         mode = os.fstat(file.fileno()).st_mode
         if not stat.S_ISREG(mode):
-            raise InputError(f"the token file {path} is no file: name one, or a path where it can be made.")
-        if stat.S_IMODE(mode) & 0o077:
             raise InputError(
-                f"the token file {path} may be read or written by others: take their rights away with `chmod 600`."
+                f"the token file {path} is not a regular file: name a file, or a path where it can be created."
             )
+        if stat.S_IMODE(mode) & 0o077:
+            raise InputError(f"the token file {path} can be read or written by other users: run `chmod 600` on it.")
         content = file.read(LONGEST + 1)
     try:
         token = content.decode("ascii").strip()
@@ -106,8 +106,8 @@ def _read_token(path: Path) -> str:
         token = ""
     if not (SHORTEST <= len(token) and len(content) <= LONGEST and token.isprintable() and " " not in token):
         raise InputError(
-            f"the token file {path} must hold one word of at least {SHORTEST} ASCII characters: remove it, and "
-            "`graphfcl serve` makes a new one."
+            f"the token file {path} must contain one word of at least {SHORTEST} ASCII characters: remove it, "
+            "and `graphfcl serve` creates a new one."
         )
     return token
 
@@ -157,7 +157,7 @@ def serve(
 
 
 def _end_computations() -> None:
-    """End the process while a thread still computes: Python would abort if that thread is in a library."""
+    """End the process although a thread still computes. Python would abort if that thread is in a library."""
     if any(thread.daemon and thread.name.startswith("graphfcl-") for thread in threading.enumerate()):
         sys.stdout.flush()
         sys.stderr.flush()

@@ -1,4 +1,4 @@
-"""What readers see: one complete version, which the next one replaces in a single assignment."""
+"""Snapshots: complete versions that readers see. A new snapshot replaces the last one in a single assignment."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -21,7 +21,10 @@ CONTAINS = 2  # the rank of ids that contain the text, but do not start with it
 class IdSearch:
     """All ids in one lower-case text, so that a search is a single pass in C.
 
-    ids: (n,) of all nodes, in the order in which they are listed. starts: (n,) where each begins in ``text``.
+    Attributes:
+        ids: Ids of all nodes in the order in which they are listed, shape (n,).
+        text: All ids in lower case, separated by line breaks.
+        starts: Position of each id in ``text``, shape (n,).
     """
 
     ids: np.ndarray
@@ -35,9 +38,9 @@ class IdSearch:
         return cls(ids, f"{BREAK}{BREAK.join(folded)}{BREAK}", starts[:-1])
 
     def search(self, query: str, limit: int, after: int | None = None) -> list[int]:
-        """Places in ``ids`` of those that equal, start with or contain a text, in this order; case is ignored.
+        """Return positions in ``ids`` of ids that equal, start with or contain a text, in this order, ignoring case.
 
-        after: only those that come after this place, which a search for the same text listed.
+        With ``after``, only results after this position are returned, which must be a result for the same text.
         """
         wanted = query.strip().lower()
         if BREAK in wanted:
@@ -58,20 +61,20 @@ class IdSearch:
         return matches
 
     def place_of(self, node: str, place: int) -> int:
-        """The place of an id, -1 if it is gone. place: where it was when it was listed."""
+        """Return the position of an id, -1 if it is gone. ``place`` is its position when it was listed."""
         if 0 <= place < len(self.ids) and str(self.ids[place]) == node:
             return place
         return next(iter(np.flatnonzero(self.ids.astype(str) == node).tolist()), -1)
 
     def _likeness(self, place: int, wanted: str) -> int:
-        """0 if the id equals the text, 1 if it starts with it, and otherwise 2."""
+        """Return 0 if the id equals the text, 1 if it starts with the text, and otherwise 2."""
         start = int(self.starts[place])
         if not self.text.startswith(wanted, start):
             return CONTAINS
         return int(start + len(wanted) != self._end(place))
 
     def _end(self, place: int) -> int:
-        """Where the text of an id ends, at the break before the next one."""
+        """Return the end of an id in ``text``, at the line break before the next id."""
         return int(self.starts[place + 1]) - 1 if place + 1 < len(self.starts) else len(self.text) - 1
 
 
@@ -79,9 +82,15 @@ class IdSearch:
 class Snapshot:
     """An immutable version whose scores are computed.
 
-    pointer: what the folder showed. changes: all up to this version. recalls: per measured class, after the last change
-    and before it. classes: as JSON values, see :func:`as_sent`. labels: (n,) the place of each row's class in
-    ``classes``, see :func:`_labels`. memory: results that several requests share.
+    Attributes:
+        model: The model of this version.
+        pointer: Version, and checksum of its manifest.
+        changes: All changes up to this version.
+        recalls: Recalls of the measured classes after the last change and before it.
+        classes: Classes as JSON values (:func:`as_sent`).
+        labels: Position of each row's class in ``classes``, shape (n,); -1 without a label, -2 without a node.
+        search: Index for the search of ids.
+        memory: Results that several requests share.
     """
 
     model: GraphClassifier
@@ -102,7 +111,7 @@ class Snapshot:
         recalls: Sequence[dict[str, float]],
         before: "Snapshot | None",
     ) -> "Snapshot":
-        """A snapshot of a model of this version. before: the previous snapshot, whose search index may be reused."""
+        """Make a snapshot. The search index of the snapshot ``before`` is reused if the ids are the same."""
         model.calibrate()
         ids = model.node_ids_
         search = None if before is None else before.search
@@ -127,23 +136,29 @@ class Snapshot:
         return self.model.graph_
 
     def ids_at(self, rows: np.ndarray) -> list[str]:
-        """The ids of some rows."""
+        """Return the ids of some rows."""
         return [str(each) for each in self.graph.ids_at(rows).tolist()]
 
     def predictions(self, rows: np.ndarray) -> "Predictions":
-        """Probabilities and unknown scores of some rows."""
+        """Return probabilities and unknown scores of some rows."""
         probabilities, scores = self.model.by_row.with_unknown_scores(rows)
         return Predictions(probabilities, scores, scores > self.model.calibration_.threshold)
 
     def label_at(self, row: int) -> ClassLabel | None:
-        """The label of a row."""
+        """Return the label of a row."""
         place = int(self.labels[row])
         return None if place < 0 else self.classes[place]
 
 
 @dataclass(frozen=True, eq=False)
 class Predictions:
-    """probabilities: (r, classes). unknown_scores, unknown: (r,); an unknown node looks like none of the classes."""
+    """Predictions for r rows.
+
+    Attributes:
+        probabilities: Probability of each class, shape (r, classes).
+        unknown_scores: Unknown score of each row, shape (r,).
+        unknown: Whether each row looks like none of the classes, shape (r,).
+    """
 
     probabilities: np.ndarray
     unknown_scores: np.ndarray
@@ -153,10 +168,10 @@ class Predictions:
 def _recalls(
     model: GraphClassifier, measured: Sequence[dict[str, float]], before: Snapshot | None
 ) -> tuple[dict[str, float], dict[str, float]]:
-    """Recall per class now and before the last change.
+    """Return the recalls of the classes now and before the last change.
 
-    measured: the recalls of the last two changes that recorded them. Changes of a model on a graph folder record none:
-    its recalls are known once all nodes have scores.
+    ``measured`` has the recalls of the last two changes that recorded them. Changes of a model on a graph folder record
+    none; its recalls are computed once all nodes have scores.
     """
     now = (model.accuracy() or {}).get("classes") or {}
     last = measured[-1] if measured else {}
@@ -166,7 +181,7 @@ def _recalls(
 
 
 def _labels(graph: ModelGraph, label_store: LabelStore) -> np.ndarray:
-    """(n,) the place of each row's class; -1 without a label, -2 for a row without a node."""
+    """Return the position of each row's class, shape (n,); -1 without a label, -2 for a row without a node."""
     labels = np.full(graph.visible.row_count, -2, dtype=np.int64)
     labels[graph.visible.rows(graph.visible.nodes)] = -1
     labels[graph.visible.rows(label_store.nodes)] = label_store.class_of_column()[label_store.columns]

@@ -1,4 +1,4 @@
-"""The one writer of a service: takes the folder's lock, follows other processes, makes a change and writes a version.
+"""The only writer of a service. It locks the folder, loads what other processes wrote, and writes changes as versions.
 
 A change works on a copy of the newest version; readers see it when its version is written. A change that fails leaves
 folder and readers unchanged. Only snapshots are kept between changes.
@@ -37,8 +37,10 @@ Apply = Callable[[GraphClassifier, Snapshot], Details | GraphClassifier]
 class ChangeRequest:
     """A request to change the model.
 
-    fingerprint: hash of the request. version: the one it was made for (``If-Match``), None for any. key: idempotency
-    key.
+    Attributes:
+        fingerprint: Hash of the request.
+        version: Version that the request requires (``If-Match``); None for any.
+        key: Idempotency key.
     """
 
     fingerprint: str
@@ -46,7 +48,7 @@ class ChangeRequest:
     key: str | None = None
 
     def as_json(self, details: Details = None) -> dict[str, Any] | None:
-        """What the folder stores of the request. details: of the answer, which a repeated request gets again."""
+        """Return what the folder stores. A repeated request gets an answer with the same ``details``."""
         stored = {} if self.key is None else {"key": self.key, "hash": self.fingerprint}
         return {**stored, **({"details": details} if details else {})} or None
 
@@ -54,9 +56,11 @@ class ChangeRequest:
 class Writer:
     """Makes changes one after the other and publishes a snapshot of each version.
 
-    device: where a learner computes. use: for a model on a graph folder, where that is and its resources. newest: the
-    snapshot of the newest version. previous: that of the one before, if this process had it. trouble: what is wrong
-    with the folder, None if nothing is.
+    Attributes:
+        versions: Versions of the model folder.
+        newest: Snapshot of the newest version.
+        previous: Snapshot of the version before, if this process loaded it.
+        trouble: What is wrong with the folder; None if nothing is.
     """
 
     def __init__(
@@ -74,31 +78,31 @@ class Writer:
         self.trouble: str | None = None
         self._metrics, self._limits, self._device = metrics, limits, device
         self._log = ChangeLog(limits.keys)
-        self._checked = 0.0  # when the files of the version were last checked
+        self._checked = 0.0  # time at which the files of the version were last checked
         self._logged: tuple[object, ...] = ()  # the pointer of the folder when damage was last logged
         self._lock = threading.Lock()  # held while writing, or while loading what another process wrote
 
     @property
     def current(self) -> Snapshot:
-        """What readers see; a request takes it once and uses it throughout."""
+        """The snapshot that readers see. A request reads it once and uses it throughout."""
         assert self.newest is not None, "the service was not started"
         return self.newest
 
     def model_of(self, version: int) -> GraphClassifier:
-        """A version from memory or the folder; on a graph folder, only if its predictions are on disk."""
+        """Return a version from memory or the folder; on a graph folder only if its predictions are on disk."""
         pointer = version, self.versions.manifest(version)["sha256"]
         for snapshot in (self.newest, self.previous):
             if snapshot is not None and snapshot.pointer == pointer:
                 return snapshot.model
         model = GraphClassifier.from_version(self.versions, version, device=self._device, whole=True)
         if not model.has_answers:
-            raise InputError(f"the predictions of version {version} are not on disk any more, so nothing is compared.")
+            raise InputError(f"the predictions of version {version} are no longer on disk, so nothing can be compared.")
         return model
 
     # What other processes write
 
     def start(self) -> None:
-        """Load the newest version; an error if there is none that can be read."""
+        """Load the newest version; raise an error if it cannot be read."""
         with self._lock:
             self._load()
 
@@ -108,9 +112,9 @@ class Writer:
         return self._lock.locked()
 
     def follow(self) -> bool:
-        """Load the newest version if another process wrote one; whether there was one.
+        """Load the newest version if another process wrote one, and return whether it did.
 
-        A damaged folder is noted; readers go on with the version they have.
+        If the folder is damaged, readers continue with the version they have.
         """
         if not self._lock.acquire(blocking=False):
             return False  # a change is being made, which loads the newest version itself
@@ -132,10 +136,10 @@ class Writer:
             pointer = None
         if self._logged != (pointer,):
             self._logged = (pointer,)
-            log.warning("%s Reads go on from version %d.", trouble, self.current.version)
+            log.warning("%s Reads continue from version %d.", trouble, self.current.version)
 
     def _catch_up(self) -> bool:
-        """Load the version that the folder points to; returns whether it is another one."""
+        """Load the version that the folder points to; return whether it differs from the loaded version."""
         pointer = self._pointer()
         if pointer != self.current.pointer:
             self._load()
@@ -178,7 +182,7 @@ class Writer:
     # Changes
 
     def change(self, request: ChangeRequest, apply: Apply) -> dict[str, Any]:
-        """Make a change, write it as the next version and return the answer. apply: changes a copy of the model.
+        """Apply a change to a copy of the model, write it as the next version and return the answer.
 
         A request that changes nothing, such as labels that exist already, writes no version.
         """
@@ -218,9 +222,9 @@ class Writer:
     def _write(
         self, request: ChangeRequest, write: Callable[[Snapshot], GraphClassifier | dict[str, Any]]
     ) -> dict[str, Any]:
-        """Under the locks, on the newest version: refuse a request, repeat its answer, or carry it out.
+        """Take the locks, load the newest version, and refuse a request, repeat its answer, or carry it out.
 
-        write: returns the written model, or the answer if there was nothing to write.
+        ``write`` returns the written model, or the answer if there was nothing to write.
         """
         start = time.perf_counter()
         with self._lock, self._folder_troubles():
@@ -249,7 +253,7 @@ class Writer:
 
     @contextmanager
     def _folder_troubles(self) -> Iterator[None]:
-        """Turn errors of the folder, which the request did not cause, into 503, and note them."""
+        """Turn errors of the folder, which the request did not cause, into problems with the status 503."""
         try:
             yield
         except Busy as error:
@@ -257,28 +261,28 @@ class Writer:
         except (InputError, Damaged, OSError) as error:
             self._note(error)
             version = self.current.version
-            text = f"{error} Reads go on from version {version}."
+            text = f"{error} Reads continue from version {version}."
             raise Problem(503, text, "damaged-folder", version=version) from error
 
 
 def _repeated(request: ChangeRequest, completed: Completed) -> dict[str, Any]:
-    """The answer to a request that was carried out before."""
+    """Return the answer to a request that was carried out before."""
     if completed.fingerprint != request.fingerprint:
         raise Problem(
             422,
-            f"the idempotency key {quoted(request.key)} was used for another request: choose a key of its own for "
-            "each; nothing was changed.",
+            f"the idempotency key {quoted(request.key)} was used for another request: use a new key for "
+            "each request; nothing was changed.",
             "reused-key",
         )
     return completed.answer
 
 
 def stale(current: int, named: int | None) -> Problem:
-    """The problem of a change that was meant for another version."""
+    """Make the problem of a change that was meant for another version."""
     return Problem(
         412,
-        f"the change was made for version {named}, the model is at version {current}: look at it again, and send the "
-        "change with this version if it is still wanted; nothing was changed.",
+        f"the change was made for version {named}, but the model is at version {current}: read it again, and repeat "
+        "the change with this version if you still want it; nothing was changed.",
         headers={"ETag": f'"{current}"'},
         version=current,
     )

@@ -1,4 +1,4 @@
-"""Routes that change the model. Each writes one version of the folder, or nothing."""
+"""Routes that change the model. Each request writes one version of the folder, or nothing."""
 
 import hashlib
 from collections.abc import Callable, Sequence
@@ -33,7 +33,7 @@ DIGITS = 18
 
 
 async def read_request(request: Request, if_match: IfMatch = None, key: Key = None) -> ChangeRequest:
-    """Version, key and fingerprint of a request; the fingerprint covers method, address and body."""
+    """Read the version, key and fingerprint of a request. The fingerprint covers method, address and body."""
     if key is not None and not (0 < len(key) <= KEY_LENGTH and key.isascii() and key.isprintable()):
         raise Problem(422, f"the idempotency key must have 1 to {KEY_LENGTH} printable ASCII characters.")
     content = b"\0".join([request.method.encode(), request.scope["path"].encode(), await request.body()])
@@ -44,18 +44,18 @@ Change = Annotated[ChangeRequest, Depends(read_request)]
 
 
 def _version(if_match: str | None) -> int | None:
-    """The version of an ``If-Match`` header, which is a version or the ``ETag`` of an answer; ``*`` means any."""
+    """Read an ``If-Match`` header, which is a version or the ``ETag`` of an answer; ``*`` means any version."""
     if if_match is None or if_match.strip() == "*":
         return None
     tag = if_match.strip().removeprefix("W/").strip('"')  # compressed answers have a weak tag
     number = tag.partition("-")[0]
     if not (number.isascii() and number.isdigit() and len(number) <= DIGITS):
-        raise Problem(422, f'If-Match {quoted(if_match)} names no version: send that of an answer, such as "7".')
+        raise Problem(422, f'If-Match {quoted(if_match)} names no version: send the version of an answer, such as "7".')
     return int(number)
 
 
 def write_routes(service: Service) -> APIRouter:
-    """All routes that change the model."""
+    """Make the routes that change the model."""
     routes = APIRouter(prefix="/v1", tags=["change"])
     _label_routes(routes, service)
     _class_routes(routes, service)
@@ -124,7 +124,7 @@ def _label_routes(routes: APIRouter, service: Service) -> None:
 
 
 def statement_of(by: str, label: bodies.Label, place: str) -> Statement:
-    """Who gives a label now, why the node was suggested, and the note."""
+    """Record who gives a label now, why the node was suggested, and the note."""
     return Statement.of(by, now(), {"reason": label.reason, "note": label.note}, place)
 
 
@@ -135,7 +135,7 @@ async def _learn_all(
     labels: list[bodies.Label],
     statements: list[Statement],
 ) -> Response:
-    """Learn labels. body: how. statements: who gave each."""
+    """Learn labels with the options of ``body``. ``statements`` says who gave each label."""
     refuse_many(len(labels), service.limits.labels, "labels")
     ids = [label.id for label in labels]
 
@@ -157,9 +157,9 @@ async def _learn_all(
 
 
 def _refuse_names(snapshot: Snapshot, names: Sequence[str | int], *, again: bool) -> None:
-    """Refuse new names that an address cannot hold, and names of former classes unless ``again``.
+    """Refuse names that cannot be part of an address, and names of former classes unless ``again``.
 
-    A client that uses a retired, renamed or merged class may not know that it is gone.
+    A client that names a retired, renamed or merged class may not know that the class is gone.
     """
     labels = snapshot.model.label_store_
     new = [name for name in dict.fromkeys(names) if labels.find(name) is None]
@@ -178,7 +178,7 @@ def _refuse_names(snapshot: Snapshot, names: Sequence[str | int], *, again: bool
 
 
 def _former_classes(snapshot: Snapshot) -> dict[str, str]:
-    """What happened to former classes, by the form in which the model compares names."""
+    """Return what happened to former classes, by the form in which the model compares names."""
     return {snapshot.model.label_store_.form(name): why for name, why in gone_classes(snapshot.changes).items()}
 
 
@@ -191,13 +191,13 @@ def _refuse_dots(names: Sequence[str | int]) -> None:
 
 
 def _refuse_conflicts(snapshot: Snapshot, labels: Sequence[bodies.Label]) -> None:
-    """Refuse labels of nodes that have another label."""
+    """Refuse labels of nodes that have a different label."""
     for label, row in zip(labels, require_rows(snapshot, [label.id for label in labels]), strict=True):
         current = snapshot.label_at(row)
         if current is not None and str(current) != (snapshot.model.label_store_.find(label.name) or str(label.name)):
             raise Problem(
                 409,
-                f'node {quoted(label.id)} is labelled {quoted(current)} already: send "on_conflict": "keep" or '
+                f'node {quoted(label.id)} is already labelled {quoted(current)}: send "on_conflict": "keep" or '
                 '"replace", or leave it out; nothing was changed.',
                 "label-conflict",
                 version=snapshot.version,
@@ -230,7 +230,7 @@ def _class_routes(routes: APIRouter, service: Service) -> None:
             if snapshot.model.label_store_.find(old) is None:
                 became = _former_classes(snapshot).get(snapshot.model.label_store_.form(old))
                 why = f"class {quoted(old)} {became}" if became else f"the model knows no class {quoted(old)}"
-                text = f"{why}: /v1/classes lists those there are."
+                text = f"{why}: /v1/classes lists the classes."
                 raise Problem(409, text, "former-class") if became else Problem(404, text, "unknown-class")
             apply_to(model, old)
 

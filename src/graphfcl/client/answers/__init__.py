@@ -1,7 +1,7 @@
-"""The answers of a service. The service describes its routes with these classes, the client reads JSON into them.
+"""Types of the answers of a service. The service describes its routes with them, and the client returns them.
 
-Ids are texts; a class is a text, or an integer if the model has integer classes. ``version`` is the version of the
-model that an answer is based on. ``next_cursor`` leads to the next page of a list; it is None on the last one. A field
+Ids are strings. A class is a string, or an integer if the model has integer classes. ``version`` is the version of the
+model that the answer describes. ``next_cursor`` leads to the next page of a list and is None on the last page. A field
 with a default may be missing from the JSON.
 """
 

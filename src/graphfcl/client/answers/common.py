@@ -10,14 +10,24 @@ LabelRole = Literal["train", "validation", "support", "accepted"]
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """The fields of all answers."""
+    """The fields of all answers.
+
+    Attributes:
+        version: Version of the model that the answer describes.
+    """
 
     version: int
 
 
 @dataclass(frozen=True, kw_only=True)
 class LeftOut:
-    """A node of a batch that was left out, the kind of its problem, and why."""
+    """A node of a batch that was left out.
+
+    Attributes:
+        id: Id of the node.
+        kind: Kind of the problem.
+        why: The reason in words.
+    """
 
     id: str
     kind: Literal["unknown-node"]
@@ -26,7 +36,12 @@ class LeftOut:
 
 @dataclass(frozen=True, kw_only=True)
 class ClassProbability:
-    """A class and how probable it is."""
+    """A class and its probability.
+
+    Attributes:
+        name: Name of the class.
+        probability: Probability that the node is of this class, from 0 to 1.
+    """
 
     name: ClassName
     probability: float
@@ -34,7 +49,12 @@ class ClassProbability:
 
 @dataclass(frozen=True, kw_only=True)
 class ClassShare:
-    """A class and its share of some nodes."""
+    """A class and its share of some nodes or edges.
+
+    Attributes:
+        name: Name of the class.
+        share: Share of the class, from 0 to 1.
+    """
 
     name: ClassName
     share: float
@@ -42,7 +62,14 @@ class ClassShare:
 
 @dataclass(frozen=True, kw_only=True)
 class Recall:
-    """``right`` of ``of`` measured nodes, and the 95 % interval of their share."""
+    """A recall as counts, with its 95 % interval (Wilson).
+
+    Attributes:
+        right: Number of measured nodes of the class that the model predicts correctly.
+        of: Number of measured nodes of the class.
+        low: Lower end of the interval of the recall, from 0 to 1.
+        high: Upper end of the interval of the recall, from 0 to 1.
+    """
 
     right: int
     of: int
@@ -52,7 +79,13 @@ class Recall:
 
 @dataclass(frozen=True, kw_only=True)
 class ExpectedErrors:
-    """The expected number of wrong predictions, from their probabilities, with its 95 % range."""
+    """The expected number of wrong predictions, computed from their probabilities.
+
+    Attributes:
+        mean: Expected number of errors, the sum of 1 − p.
+        low: Lower end of the 95 % range of the number of errors.
+        high: Upper end of the 95 % range of the number of errors.
+    """
 
     mean: float
     low: int

@@ -8,7 +8,18 @@ from graphfcl.client.answers.common import Answer, ClassName, Recall
 
 @dataclass(frozen=True, kw_only=True)
 class Model(Answer):
-    """What is served. warning: what is wrong with the folder. changed_at: when this version was written."""
+    """The model that the service serves.
+
+    Attributes:
+        method: Name of the method.
+        nodes: Number of nodes in the graph.
+        edges: Number of edges in the graph.
+        classes: Number of classes.
+        changed_at: Time at which this version was written.
+        needs_token: Whether changes require the token.
+        reads_need_token: Whether reading requires the token.
+        warning: What is wrong with the model folder; missing if nothing is.
+    """
 
     method: str
     nodes: int
@@ -24,9 +35,15 @@ class Model(Answer):
 class ListedClass:
     """A class of the model.
 
-    labels: number of labelled nodes. session: the version that added it, 0 for the fit. recall, recall_before: now and
-    before the last change. measured: the recall as a number of nodes. gain: in recall, from 10 more labels. warning:
-    that the last change cost it recall.
+    Attributes:
+        name: Name of the class.
+        labels: Number of labelled nodes.
+        session: Version that added the class; 0 for the classes of the fit.
+        recall: Recall of the class, from 0 to 1; None if it was not measured.
+        recall_before: Recall before the last change; None if it was not measured.
+        measured: The recall as counts, with its 95 % interval.
+        gain: Estimated gain in recall from 10 more labels; None if it cannot be estimated.
+        warning: Warning that the recall fell with the last change.
     """
 
     name: ClassName
@@ -46,7 +63,12 @@ class OneClass(ListedClass, Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class Classes(Answer):
-    """All classes. say: a sentence on which would gain most from more labels."""
+    """All classes of the model.
+
+    Attributes:
+        classes: Classes in the order of the model.
+        say: Sentence that names the class which would gain most from more labels; empty if no gain can be estimated.
+    """
 
     classes: tuple[ListedClass, ...]
     say: str
@@ -54,7 +76,12 @@ class Classes(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class Accuracy:
-    """Accuracy after a change, on validation nodes and by leave-one-out of later labels; None if not measured."""
+    """Accuracy after a change.
+
+    Attributes:
+        validation: Accuracy on the validation nodes of the fit; None if it was not measured.
+        leave_one_out: Leave-one-out accuracy on the labels learned later; None if it was not measured.
+    """
 
     validation: float | None
     leave_one_out: float | None
@@ -62,8 +89,17 @@ class Accuracy:
 
 @dataclass(frozen=True, kw_only=True)
 class ListedVersion:
-    """What a version changed. kind: ``fit``, ``learn``, ``rename`` and so on. what: the change in words. by: who
-    gave labels in it.
+    """A version of the model and what it changed.
+
+    Attributes:
+        version: Number of the version.
+        when: Time at which the version was written.
+        kind: Kind of the change, such as ``fit``, ``learn`` or ``rename``.
+        what: Description of the change.
+        classes: Classes that the change concerns.
+        by: People who gave labels in this version.
+        accuracy: Accuracy after the change; missing if it was not recorded.
+        warning: What may be wrong with the change.
     """
 
     version: int
@@ -78,7 +114,12 @@ class ListedVersion:
 
 @dataclass(frozen=True, kw_only=True)
 class Versions(Answer):
-    """Versions, the newest first."""
+    """A page of versions, newest first.
+
+    Attributes:
+        versions: Versions of this page.
+        next_cursor: Cursor of the next page; None on the last page.
+    """
 
     versions: tuple[ListedVersion, ...]
     next_cursor: str | None
@@ -86,28 +127,46 @@ class Versions(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class Health(Answer):
-    """Whether the process answers, or the folder is complete; otherwise the answer is a problem."""
+    """The state of the service. If something is wrong, a problem is sent instead.
+
+    Attributes:
+        status: ``ok`` if the process answers, ``ready`` if the model folder is complete.
+    """
 
     status: Literal["ok", "ready"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Live(Answer):
-    """Whether the process answers."""
+    """Whether the process answers.
+
+    Attributes:
+        live: Always true; a process that is not alive does not answer.
+    """
 
     live: bool
 
 
 @dataclass(frozen=True, kw_only=True)
 class Ready(Answer):
-    """Whether the model is ready."""
+    """Whether the model is ready.
+
+    Attributes:
+        ready: Always true; if the model folder is not complete, a problem is sent instead.
+    """
 
     ready: bool
 
 
 @dataclass(frozen=True, kw_only=True)
 class TensorDescription:
-    """An input or output of the model."""
+    """An input or output of the model.
+
+    Attributes:
+        name: Name of the tensor.
+        datatype: Type of the values in the protocol, such as ``BYTES`` or ``FP64``.
+        shape: Length of each axis; -1 stands for any length.
+    """
 
     name: str
     datatype: str
@@ -116,7 +175,15 @@ class TensorDescription:
 
 @dataclass(frozen=True, kw_only=True)
 class ModelDescription(Answer):
-    """Inputs and outputs of the model."""
+    """The inputs and outputs of the model.
+
+    Attributes:
+        name: Name of the model, which is the name of its folder.
+        versions: Versions that can be used; the current one only.
+        platform: Always ``graphfcl``.
+        inputs: Input tensors.
+        outputs: Output tensors.
+    """
 
     name: str
     versions: tuple[str, ...]
@@ -127,14 +194,25 @@ class ModelDescription(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class TensorValues(TensorDescription):
-    """An output of the model with its values."""
+    """An output of the model with its values.
+
+    Attributes:
+        data: Values of the tensor, one for each node.
+    """
 
     data: tuple[str | float | bool, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
 class InferenceAnswer(Answer):
-    """Predictions as tensors. id: that of the request."""
+    """Predictions as tensors.
+
+    Attributes:
+        model_name: Name of the model.
+        model_version: Version of the model as a string.
+        outputs: Output tensors.
+        id: Id of the request, if it had one.
+    """
 
     model_name: str
     model_version: str

@@ -7,8 +7,12 @@ from graphfcl.client.answers.common import Answer, ClassName, ClassProbability, 
 
 @dataclass(frozen=True, kw_only=True)
 class Statement:
-    """Who gave a label and when; empty where that is unknown. kept: what else came with
-    it, such as a reason, a note, or further columns of a table.
+    """Who gave a label, and when.
+
+    Attributes:
+        by: Name of the person; empty if unknown.
+        when: Time at which the label was given; empty if unknown.
+        kept: Further values stored with the label, such as the reason, the note, or other columns of a table.
     """
 
     by: str
@@ -18,7 +22,12 @@ class Statement:
 
 @dataclass(frozen=True, kw_only=True)
 class ListedNode:
-    """A node and its label."""
+    """A node and its label.
+
+    Attributes:
+        id: Id of the node.
+        label: Class of the label; None if the node has none.
+    """
 
     id: str
     label: ClassName | None
@@ -26,7 +35,12 @@ class ListedNode:
 
 @dataclass(frozen=True, kw_only=True)
 class Nodes(Answer):
-    """A page of nodes."""
+    """A page of nodes.
+
+    Attributes:
+        nodes: Nodes of this page.
+        next_cursor: Cursor of the next page; None on the last page.
+    """
 
     nodes: tuple[ListedNode, ...]
     next_cursor: str | None
@@ -34,7 +48,12 @@ class Nodes(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class Feature:
-    """A feature of a node."""
+    """A feature of a node.
+
+    Attributes:
+        name: Name of the feature.
+        value: Value of the feature, as the learner sees it.
+    """
 
     name: str
     value: float
@@ -42,7 +61,16 @@ class Feature:
 
 @dataclass(frozen=True, kw_only=True)
 class Node(ListedNode, Answer):
-    """A node: its label and who gave it, its likeliest classes, whether it looks like none, its largest features."""
+    """A node with its label, prediction and largest features.
+
+    Attributes:
+        statements: Who gave the label and when, oldest first.
+        classes: Most likely classes, at most five.
+        unknown: Whether the node looks like none of the known classes.
+        unknown_score: How much the node looks like none of the known classes.
+        degree: Number of neighbours.
+        features: Largest features by absolute value, at most 20.
+    """
 
     statements: tuple[Statement, ...]
     classes: tuple[ClassProbability, ...]
@@ -54,7 +82,15 @@ class Node(ListedNode, Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class Neighbour(ListedNode):
-    """A node near another. x, y: where to draw it, from -1 to 1. hops: its distance."""
+    """A node around another node, with the position to draw it at.
+
+    Attributes:
+        predicted: Most likely class.
+        unknown: Whether the node looks like none of the known classes.
+        x: Horizontal position, from -1 to 1.
+        y: Vertical position, from -1 to 1.
+        hops: Distance from the node in the middle, in edges.
+    """
 
     predicted: ClassName
     unknown: bool
@@ -65,9 +101,12 @@ class Neighbour(ListedNode):
 
 @dataclass(frozen=True, kw_only=True)
 class Neighbours(Answer):
-    """Nodes around a node, which comes first. edges: pairs of places in ``nodes``, each once.
+    """The nodes around a node.
 
-    total: nodes within two hops; None if the node has too many neighbours to count them.
+    Attributes:
+        nodes: Nodes within two hops; the node in the middle comes first.
+        edges: Edges between these nodes as pairs of positions in ``nodes``, each once.
+        total: Number of nodes within two hops, the node itself included; None if it has too many neighbours to count.
     """
 
     nodes: tuple[Neighbour, ...]
@@ -77,7 +116,12 @@ class Neighbours(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class Word:
-    """A feature and how much it speaks for the predicted class."""
+    """A feature and its weight in an explanation.
+
+    Attributes:
+        name: Name of the feature.
+        weight: How much the feature speaks for the predicted class; negative if it speaks against it.
+    """
 
     name: str
     weight: float
@@ -85,7 +129,12 @@ class Word:
 
 @dataclass(frozen=True, kw_only=True)
 class NeighbourShare:
-    """A neighbour and its share in a prediction."""
+    """A neighbour and its share in a prediction.
+
+    Attributes:
+        id: Id of the neighbour.
+        share: Share of the neighbour in the prediction.
+    """
 
     id: str
     share: float
@@ -93,7 +142,15 @@ class NeighbourShare:
 
 @dataclass(frozen=True, kw_only=True)
 class Explanation(Answer):
-    """Why a node gets its class. summary: sentences."""
+    """Why a node gets its predicted class.
+
+    Attributes:
+        id: Id of the node.
+        summary: Explanation as sentences.
+        classes: Most likely classes, at most five.
+        words: Most important features, at most eight; empty if the method does not explain predictions.
+        neighbours: Most important neighbours, at most eight; empty if the method does not explain predictions.
+    """
 
     id: str
     summary: tuple[str, ...]
@@ -104,7 +161,16 @@ class Explanation(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class Predictions(Answer):
-    """Predictions in columns, with one value for each of ``ids``. left_out: nodes without a prediction."""
+    """Predictions in columns, with one value for each id.
+
+    Attributes:
+        ids: Ids of the nodes.
+        classes: Most likely class of each node.
+        probabilities: Probability of that class.
+        unknown: Whether each node looks like none of the known classes.
+        unknown_score: How much each node looks like none of the known classes.
+        left_out: Nodes that are not in the graph and have no prediction.
+    """
 
     ids: tuple[str, ...]
     classes: tuple[ClassName, ...]
@@ -116,7 +182,13 @@ class Predictions(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class Spread(Answer):
-    """How diverse some nodes are, 0..1. alike: they are so similar that more diverse nodes would teach more."""
+    """How diverse some nodes are.
+
+    Attributes:
+        spread: Share of random sets of one known class that are less diverse, from 0 to 1.
+        alike: Whether the nodes are so similar that more diverse nodes would teach more.
+        say: The result as a sentence.
+    """
 
     spread: float
     alike: bool
@@ -125,15 +197,28 @@ class Spread(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class Map(Answer):
-    """Nodes in two dimensions, in columns: entries at one place are of one node.
+    """Nodes in two dimensions, in columns. Entries at the same position of each column belong to one node.
 
-    status: ``computing`` while the positions of this version are not ready. Then the nodes are those of
-    ``layout_version``, none if that is None; classes, doubts and flags are always of ``version``.
-    shown, total: how many nodes are listed, and how many the graph has. changed_since: the version with which answers
-    are compared; None if there is none or its answers are gone.
-    x, y: from 0 to 10,000. class_places: the place in ``classes`` of a node's label, without a label of its likeliest
-    class. doubts: 100 · (1 − p_1 + p_2) of its two likeliest classes. flags: the sum of 1 if it has no label and looks
-    unknown, 2 if its answer changed, 4 if it has a label.
+    While ``status`` is ``computing``, the nodes and positions are those of ``layout_version``. Classes, doubts and
+    flags are always those of ``version``.
+
+    Attributes:
+        status: Whether the positions of this version are ready.
+        layout_version: Version for which the positions were computed; None before the first layout, when the map is
+            empty.
+        shown: Number of nodes on the map.
+        total: Number of nodes in the graph.
+        changed_since: Version with which the predictions are compared; None if there is none or its predictions are
+            gone.
+        classes: Classes of the model.
+        ids: Ids of the nodes.
+        x: Horizontal positions, from 0 to 10,000.
+        y: Vertical positions, from 0 to 10,000.
+        class_places: Position in ``classes`` of the node's label, or of its most likely class if it has no label.
+        doubts: Doubt about each prediction: 100 · (1 − p_1 + p_2), with the probabilities of the two most likely
+            classes.
+        flags: Sum of 1 if the node has no label and looks unknown, 2 if its prediction changed, and 4 if it has a
+            label.
     """
 
     status: Status

@@ -8,14 +8,25 @@ from graphfcl.client.answers.common import Answer
 
 @dataclass(frozen=True, kw_only=True)
 class Choices:
-    """The chosen or predicted class, as a list of one."""
+    """The chosen or predicted class.
+
+    Attributes:
+        choices: List with the name of the class.
+    """
 
     choices: tuple[str, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
 class TaskResult:
-    """A choice for a tag of the labelling configuration."""
+    """The choice for a tag of the labelling configuration.
+
+    Attributes:
+        from_name: Name of the tag with the choices.
+        to_name: Name of the tag that shows the node.
+        type: Type of the result.
+        value: The chosen class.
+    """
 
     from_name: str
     to_name: str
@@ -25,7 +36,13 @@ class TaskResult:
 
 @dataclass(frozen=True, kw_only=True)
 class TaskPrediction:
-    """What the model predicts."""
+    """The prediction of the model for a node.
+
+    Attributes:
+        model_version: Version of the model as a string.
+        score: Probability of the predicted class, from 0 to 1.
+        result: The predicted class, as a list of one.
+    """
 
     model_version: str
     score: float
@@ -34,7 +51,12 @@ class TaskPrediction:
 
 @dataclass(frozen=True, kw_only=True)
 class TaskAnnotation:
-    """The label of a node."""
+    """The label of a node.
+
+    Attributes:
+        result: The class of the label, as a list of one.
+        was_cancelled: Always false: only existing labels are exported.
+    """
 
     result: tuple[TaskResult, ...]
     was_cancelled: bool
@@ -42,7 +64,12 @@ class TaskAnnotation:
 
 @dataclass(frozen=True, kw_only=True)
 class TaskData:
-    """A node and the text that is shown for it."""
+    """A node and the text that is shown for it.
+
+    Attributes:
+        node: Id of the node.
+        text: Id and largest features of the node.
+    """
 
     node: str
     text: str
@@ -50,7 +77,13 @@ class TaskData:
 
 @dataclass(frozen=True, kw_only=True)
 class Task:
-    """A node to be labelled in Label Studio; ``dataclasses.asdict`` makes what it imports."""
+    """A node to be labelled in Label Studio. ``dataclasses.asdict`` makes the JSON that Label Studio imports.
+
+    Attributes:
+        data: The node and the text that is shown for it.
+        predictions: The prediction of the model, as a list of one.
+        annotations: The label of the node, as a list of one; empty if it has none.
+    """
 
     data: TaskData
     predictions: tuple[TaskPrediction, ...]
@@ -59,7 +92,13 @@ class Task:
 
 @dataclass(frozen=True, kw_only=True)
 class LabelStudioTasks(Answer):
-    """Tasks for Label Studio. config: the labelling configuration of their project."""
+    """A page of tasks for Label Studio.
+
+    Attributes:
+        config: Labelling configuration for the project, in XML.
+        tasks: Tasks of this page.
+        next_cursor: Cursor of the next page; None on the last page.
+    """
 
     config: str
     tasks: tuple[Task, ...]
