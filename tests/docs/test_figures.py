@@ -59,7 +59,7 @@ DEFINITIONS: dict[str, tuple[str, ...]] = {
     "docs/install.md": ("24 MB",),
     "docs/methods.md": ("5 %",),
     "docs/model-folder.md": ("60 s",),
-    "docs/page.md": ("57–98 %", "5 %"),
+    "docs/page-review.md": ("57–98 %", "5 %"),
     "docs/groups.md": ("30 %", "99 %"),
     "docs/jobs.md": ("5 points",),
     "docs/performance.md": (

@@ -139,7 +139,7 @@ class ModelCard:
             _table(CLASS_COLUMNS, self.class_rows()),
             *([_cell(text)] if text else []),
             "## Age",
-            _table(("sign of age", "found", "limit", ""), signs),
+            _table(("sign of age", "value", "limit", ""), signs),
             f"{verdict[0].upper()}{verdict[1:]}.",
         ]
         return "\n\n".join(parts)
