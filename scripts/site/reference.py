@@ -30,17 +30,17 @@ OPTIONS = """    options:
 
 
 def public_names() -> dict[str, list[str]]:
-    """The public names by the room that defines them; those of rooms without a page stand together."""
-    places = stub_places(Path(graphfcl.__file__))
+    """Return the public names by the package that defines them, in the order of the stub."""
     found: dict[str, list[str]] = {group: [] for group in GROUPS}
-    for name in graphfcl.__all__:
-        room = places[name].split(".")[1]
-        found.setdefault(room if room in GROUPS else FURTHER, []).append(name)
+    for name, module in stub_places(Path(graphfcl.__file__)).items():
+        if name in graphfcl.__all__:
+            package = module.split(".")[1]
+            found.setdefault(package if package in GROUPS else FURTHER, []).append(name)
     return found
 
 
 def python_pages() -> dict[str, str]:
-    """A page for each room, with every public name and its docstring, and one that lists them."""
+    """Return a page per package with its public names and their docstrings, and a page that lists all names."""
     pages, listed = {}, ["# Python\n\nEvery public name; all of them are imported from `graphfcl`.\n"]
     for group, names in public_names().items():
         if not names:
