@@ -178,7 +178,7 @@ def test_vectors_may_lie_in_a_file_beside_the_table(folder: Path, tmp_path: Path
     assert read[0][2] == read[1][2]
     for wrong, message in (
         (np.zeros((80, 2)), "has 80 rows for 2 nodes"),
-        (np.zeros((2, 3)), "has 3 columns, the vec"),
+        (np.zeros((2, 3)), "has 3 columns, but the vec"),
     ):
         np.save(tmp_path / "emb.npy", wrong)
         with pytest.raises(InputError, match=message):

@@ -75,7 +75,7 @@ def test_others_are_refused_by_default_and_skipped_on_request(model: GraphClassi
         r"node '0' \(and 2 more\) is in the graph already, with other features: .*on_existing": {"nodes": nodes},
         r"the edge between .* is in the graph already, with weight 1 and not 2.5": {"edges": (*ends, np.array([2.5]))},
         r"on_existing is 'replace'": {"nodes": nodes, "on_existing": "replace"},
-        "edges lead from nodes to themselves": {"edges": (ends[0], ends[0])},
+        "all edges are self-loops": {"edges": (ends[0], ends[0])},
     }
     for words, call in calls.items():
         with pytest.raises(InputError, match=words):
