@@ -140,18 +140,32 @@ def what_helped() -> str:
 
 
 def effect_sentence(subject: str, effects: Mapping[str, Comparison]) -> str:
-    """On which graphs something changes the accuracy significantly, and within which range elsewhere."""
-    parts, left = [], dict(effects)
+    """State on which graphs something changes the average over sessions significantly, and the range of the effects."""
+    parts, left = [], set(effects)
     for verb, holds in (
         ("raises", lambda one: one.ahead_after_holm),
         ("lowers", lambda one: one.swapped.ahead_after_holm),
     ):
         graphs = [graph for graph, one in effects.items() if holds(one)]
         if graphs:
-            parts.append(
-                f"{verb} the average over sessions on {listed([f'`{g}` ({difference(left.pop(g))})' for g in graphs])}"
-            )
+            left -= set(graphs)
+            points = effect_range([effects[graph] for graph in graphs])
+            parts.append(f"{verb} the average over sessions {where(graphs, effects)} ({points})")
     if left:
-        where = listed([f"`{graph}` ({difference(one)})" for graph, one in left.items()])
-        parts.append(f"has no significant effect on {where}")
+        graphs = [graph for graph in effects if graph in left]
+        points = effect_range([effects[graph] for graph in graphs])
+        nowhere = "on any graph" if len(graphs) == len(effects) else where(graphs, effects)
+        parts.append(f"has no significant effect {nowhere} ({points})")
     return f"{subject} {listed(parts)}."
+
+
+def where(graphs: Sequence[str], effects: Mapping[str, Comparison]) -> str:
+    if len(graphs) == len(effects) > 1:
+        return f"significantly on all {len(graphs)} graphs"
+    return f"on {listed([f'`{graph}`' for graph in graphs])}"
+
+
+def effect_range(found: Sequence[Comparison]) -> str:
+    """The smallest and the largest mean effect, in points."""
+    ends = [signed(each([one.difference.mean for one in found])) for each in (min, max)]
+    return f"{' to '.join(dict.fromkeys(ends))} points"

@@ -110,6 +110,11 @@ def test_a_sentence_names_the_graphs_of_each_effect() -> None:
     found = against_zero({"a": dict.fromkeys(range(SEEDS), 2.0) | {0: 2.1}}, dict.fromkeys(range(SEEDS), 0.5))["a"]
     none = against_zero({"a": {seed: (-1.0) ** seed for seed in range(SEEDS)}}, dict.fromkeys(range(SEEDS), 0.5))["a"]
     text = effect_sentence("It", {"up": found, "down": found.swapped, "flat": none})
-    assert text.startswith("It raises the average over sessions on `up` (+2.0")
-    assert "lowers the average over sessions on `down` (−2.0" in text
-    assert "has no significant effect on `flat` (+0.2" in text
+    assert text.startswith("It raises the average over sessions on `up` (+2.0 points)")
+    assert "lowers the average over sessions on `down` (−2.0 points)" in text
+    assert "has no significant effect on `flat` (+0.2 points)" in text
+    both = effect_sentence("It", {"one": found, "two": found})
+    assert both == "It raises the average over sessions significantly on all 2 graphs (+2.0 points)."
+    assert (
+        effect_sentence("It", {"one": none, "two": none}) == "It has no significant effect on any graph (+0.2 points)."
+    )

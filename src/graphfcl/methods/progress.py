@@ -22,7 +22,8 @@ CALIBRATION_NOTE = (
 class ProgressBars(Progress):
     """A progress display with a bar per stage that shows steps, loss, validation accuracy and remaining time.
 
-    Without a terminal, it prints a line per stage to stderr, and repeats the latest line every ``every`` seconds.
+    Without a terminal, it prints a line to stderr for each stage that lasts ``BRIEF`` seconds or reports a loss or a
+    score. It repeats the latest line every ``every`` seconds.
     """
 
     def __init__(self, every: float = EVERY) -> None:

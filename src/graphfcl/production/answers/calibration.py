@@ -159,9 +159,9 @@ class Calibration:
 
         A class is in the set if its miss 1 − p is at most a quantile, at level ``coverage``, of the misses of true
         classes; the likeliest class always is. For classes of session 0, the quantile comes from v validation nodes
-        with the (v + 1)/v correction of split conformal prediction, so the set contains the true class with at least
-        this probability. For classes learned later (``few``, (classes,) bool) it is the larger of this quantile and the
-        one of the held-out run.
+        with the (v + 1)/v correction of split conformal prediction. Coverage is then about this level on average over
+        nodes. It is approximate because the same nodes set the temperature. For classes learned later (``few``,
+        (classes,) bool) it is the larger of this quantile and the one of the held-out run.
         """
         if not 0 < coverage < 1:
             raise InputError(f"the coverage is {coverage:g}: choose a number between 0 and 1, such as 0.9.")

@@ -77,7 +77,7 @@ class Folds:
             if enough < 2:
                 raise InputError(
                     f"without one of {self.count} folds, {enough} classes have {shot + 2} labelled nodes or more, and "
-                    f"training with {shot} shots needs two: label more nodes, or take more folds."
+                    f"training with {shot} shots needs two such classes: label more nodes, or take more folds."
                 )
 
 

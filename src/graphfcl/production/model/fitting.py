@@ -146,8 +146,8 @@ def make_start(visible: VisibleNodes, labels: Labels, configuration: Configurati
     count = len(usable)
     if count < 2:
         raise InputError(
-            f"{count} classes have {shot + 2} labelled nodes or more; training with {shot} shots needs two: "
-            "label more nodes, or take fewer shots."
+            f"{count} classes have {shot + 2} labelled nodes or more; training with {shot} shots needs two such "
+            "classes: label more nodes, or take fewer shots."
         )
     base_count = max(1, round(count * BASE_SHARE))
     order = [*sorted(usable[:base_count]), *sorted(usable[base_count:]), *few]
