@@ -82,7 +82,7 @@ class RidgeSums:
         return replace(self, products=self.products + products_of(later, self.frame.spread.shape[1]))
 
     def weights(self, anchors: Anchors, settings: AnchorSettings) -> torch.Tensor:
-        """Compute the (C, D) weights whose products with x are 8 r/r̄, from the class sums ``anchors`` of the same labels."""
+        """Compute the (C, D) weights whose products with x are 8 r/r̄. ``anchors`` are class sums of the same labels."""
         known, size, width = anchors.counts > 0, anchors.sums.shape[1], self.frame.spread.shape[1]
         means, share = self.frame.unwhitened(anchors.means), anchors.later_share
         within = (1 - share) * anchors.unit_variance * self.frame.spread
