@@ -1,10 +1,10 @@
 """Synthetic graphs of any size: a degree-corrected stochastic block model with class-dependent features.
 
-Each node has a propensity θ > 0, drawn from a Pareto distribution, and class sizes decrease geometrically. To draw an
-edge, we choose the first end with probability proportional to θ. With probability ``homophily`` the second end comes
-from the same class, otherwise from all nodes, again with probability proportional to θ. Features are of one of two
-kinds: ``words`` (a share of the words of a node comes from words of its class, the others from a common distribution)
-or ``dense`` (the mean vector of the class plus Gaussian noise).
+Each node has a propensity θ > 0. It is 0.3 plus a draw from the Lomax distribution (Pareto II) with shape 2.5. Class
+sizes decrease geometrically. To draw an edge, we choose the first end with probability proportional to θ. With
+probability ``homophily`` the second end comes from the same class, otherwise from all nodes, again with probability
+proportional to θ. Features are of one of two kinds: ``words`` (a share of the words of a node comes from words of its
+class, the others from a common distribution) or ``dense`` (the mean vector of the class plus Gaussian noise).
 """
 
 from dataclasses import dataclass, replace
@@ -230,7 +230,7 @@ SYNTHETIC = Dataset(
 )
 SYNTHETIC_REDDIT = Dataset(
     "synthetic-reddit",
-    "the same at Reddit's size: 232,965 nodes, 11.6 million edges, 602 dense features, 41 classes",
+    "a block model of Reddit's size: 232,965 nodes, 11.6 million edges, 602 dense features, 41 classes",
     lambda _, options: _load("synthetic-reddit", options),
     "made on the spot",
     Protocol(base=11, pseudo_novel=10, novel=20, way=2, shot=3),

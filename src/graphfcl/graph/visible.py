@@ -238,7 +238,8 @@ class Nearby:
 
     Attributes:
         nodes: (m,) Rows in the neighbourhood, ascending.
-        adjacency: (m, m) Edges among them, except edges between two outermost nodes.
+        adjacency: (m, m) Edges among them. Rows of outermost nodes are empty, so it has each edge between an inner and
+            an outermost node only in the row of the inner node, and no edge between two outermost nodes.
         inner: (i,) Rows that are closer than the largest distance.
         inner_rows: (i, n) Rows of the adjacency matrix for ``inner``.
         outermost: (m - i,) Rows at the largest distance.

@@ -1,10 +1,12 @@
-"""Erase nodes from every version of a model folder, as if they had never been in its graph.
+"""Erase nodes from every version of a model folder.
 
-Every version that contains one of the nodes is loaded, changed as by ``remove_nodes``, and rewritten. All versions are
-rewritten in one transaction: if the process is killed, either every version still has the nodes or none has them.
+Every version that contains one of the nodes is loaded, changed as by ``remove_nodes``, and rewritten, and the ids are
+removed from the history. What ``fit`` derived from the nodes (weights, feature scales and settings) does not change;
+:class:`Erased` reports how many nodes this concerns. The graph folder of a model does not change either.
 
-After the transaction, the cache is deleted and the database file is rewritten without its free space. If that is
-interrupted, the next writer completes it. The numbers of erased nodes are never used again.
+All versions are rewritten in one transaction: if the process is killed, either every version still has the nodes or
+none has them. After the transaction, the cache is deleted and the database file is rewritten without its free space. If
+this step is interrupted, the next writer completes it. The numbers of erased nodes are never used again.
 """
 
 from collections.abc import Sequence
@@ -96,7 +98,7 @@ def _distinct(nodes: Sequence[Any]) -> list[Any]:
 
 
 class Erasure:
-    """An erasure of some nodes from all versions; its constructor reads the versions and writes nothing.
+    """An erasure of some nodes from all versions. The constructor reads the versions and writes nothing.
 
     Args:
         versions: Versions of the folder.
@@ -105,18 +107,18 @@ class Erasure:
         dry_run: Compute the report, but write no parts.
 
     Attributes:
-        in_graph: (ids,) whether any version has the node.
-        scrubber: Removes the ids from histories, and collects those that it met there.
+        in_graph: Whether any version has the node, shape (ids,).
+        scrubber: Removes the ids from histories and records which ids occurred.
     """
 
     def __init__(self, versions: Versions, ids: list[Any], device: str, *, dry_run: bool = False) -> None:
         self._versions, self._ids, self._device, self._dry_run = versions, ids, device, dry_run
         self._newest, self._versions_there = versions.current(), versions.numbers()
         self.in_graph, self.scrubber = np.zeros(len(ids), dtype=bool), Scrubber(ids)
-        self._labelled: dict[int, set[int]] = {}  # version that has some of the nodes → numbers of those with a label
+        self._labelled: dict[int, set[int]] = {}  # by version that has one of the nodes: numbers of labelled ones
         self._numbers, self._trained = set[int](), set[int]()
-        self._folder_nodes = 0  # smaller node numbers belong to nodes of a graph folder
-        # New parts and history entry by the old parts: versions with equal parts are rewritten once.
+        self._folder_nodes = 0  # nodes with smaller numbers are in the graph folder
+        # Maps the old parts to the new parts and their history entry: versions with equal parts are rewritten once.
         self._rewritten: dict[str, tuple[dict[str, str], Entry]] = {}
         verified = set[str]()
         self._manifests = {number: self._find_nodes(number, verified) for number in self._versions_there}
@@ -125,7 +127,11 @@ class Erasure:
     # Read
 
     def _find_nodes(self, number: int, verified: set[str]) -> Manifest:
-        """Find the nodes in a version and in its changes; returns its manifest. Refuses a damaged version."""
+        """Find the nodes in a version and in its changes, and return its manifest.
+
+        Raises:
+            InputError: If the version is damaged.
+        """
         if number == self._newest:
             self._versions.load(number).verify()
         elif not is_whole(self._versions.database, number, verified):
@@ -150,7 +156,7 @@ class Erasure:
         return manifest
 
     def _scrub_pruned(self, number: int) -> list[Entry]:
-        """Return the changes of a pruned version, without the nodes."""
+        """Return the changes of a pruned version after removing the nodes from them."""
         try:
             return [self.scrubber.scrub(change) for change in read_pruned(self._versions.database, number)]
         except Damaged as error:
@@ -160,7 +166,7 @@ class Erasure:
             ) from error
 
     def refuse_missing(self) -> None:
-        """Refuse a node that is in no version and in no change."""
+        """Raise an InputError if a node is in no version and in no change."""
         mentioned = np.array([normal(text_of(each)) in self.scrubber.mentioned for each in self._ids])
         missing = np.flatnonzero(~self.in_graph & ~mentioned).tolist()
         if missing:
@@ -186,15 +192,15 @@ class Erasure:
         return report
 
     def rewrite(self) -> tuple[list[Manifest], Erased]:
-        """Write the new parts of all versions; returns the manifests that change, and the report."""
+        """Write the new parts of all versions. Return the manifests that change, and the report."""
         rewritten = [self._rewrite_manifest(number) for number in reversed(self._versions_there)]
         changed = [new for new in reversed(rewritten) if new is not self._manifests[new["version"]]]
         return changed, self._report([manifest["version"] for manifest in changed])
 
     def _rewrite_parts(self, number: int) -> tuple[dict[str, str], Entry] | None:
-        """Remove the nodes from a version; returns its new parts and the history entry of the removal.
+        """Remove the nodes from a version. Return its new parts and the history entry of the removal.
 
-        None if the version has none of the nodes.
+        Return None if the version has none of the nodes.
         """
         if number not in self._labelled:
             return None
@@ -214,7 +220,7 @@ class Erasure:
         return self._rewritten[key]
 
     def _rewrite_manifest(self, number: int) -> Manifest:
-        """Return the manifest of a version without the nodes; the old manifest itself if nothing changes."""
+        """Return the manifest of a version without the nodes, or the old manifest itself if nothing changes."""
         old, rewritten = self._manifests[number], self._rewrite_parts(number)
         changes = [self.scrubber.scrub(change) for change in old["changes"]]
         if rewritten is None:
@@ -243,12 +249,12 @@ class Erasure:
         return {**self._versions.on_top(newest, accuracy), "parts": parts, "changes": [change]}
 
     def _report(self, changed: list[int]) -> Erased:
-        """Return the report. ``changed``: the versions that are rewritten."""
+        """Return the report of an erasure that rewrites the versions ``changed``."""
         fits = [entry for entry in self._versions.history() if entry["what"] == "fit"]
-        fit_nodes = fits[0].get("nodes", 0) if fits else 0  # the nodes of the fit have the numbers below this one
+        fit_nodes = fits[0].get("nodes", 0) if fits else 0  # nodes of the fit have smaller numbers
         first_labelled = min((number for number, nodes in self._labelled.items() if nodes), default=None)
         exact = all(entry["exact"] for _, entry in self._rewritten.values())
-        # Versions after the first labelled one, too: weights depend on a label even after it was taken back.
+        # Later versions count too, because weights keep the influence of a removed label.
         since = None if exact else first_labelled
         remembering = [] if since is None else [number for number in self._versions_there if number >= since]
         return Erased(
@@ -267,7 +273,7 @@ class Erasure:
 class Scrubber:
     """Removes nodes from history entries.
 
-    An id is recognised by its cleaned text, in whatever form an older version wrote it.
+    Ids are compared by their cleaned text, because older versions may have written them in another form.
 
     Attributes:
         mentioned: Cleaned texts of the ids that the entries scrubbed so far contained.
@@ -280,7 +286,7 @@ class Scrubber:
     def scrub(self, entry: Entry) -> Entry:
         """Return the entry without the nodes, or the entry itself if it mentions none of them.
 
-        ``erased`` of the new entry counts the ids that were removed from it.
+        The key ``erased`` of the new entry counts the ids that were removed from it so far.
         """
         removed: set[str] = set()
 

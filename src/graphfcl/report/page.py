@@ -92,7 +92,7 @@ def page(data: dict[str, Any]) -> str:
 
 
 def _rounded(value: Any) -> Any:
-    """Round floats to the digits on which all machines agree."""
+    """Round floats to ``DIGITS`` significant digits."""
     if isinstance(value, float):
         return float(f"{value:.{DIGITS}g}")
     if isinstance(value, dict):
@@ -101,7 +101,7 @@ def _rounded(value: Any) -> Any:
 
 
 def _has(data: dict[str, Any], part: str) -> bool:
-    """Whether a block of the page has a part."""
+    """Return whether any block contains ``part``."""
     return any(part in block for block in data["blocks"])
 
 
@@ -110,7 +110,7 @@ def _static(name: str) -> str:
 
 
 def _pictures(findings: Findings) -> dict[str, Callable[[Path, Mapping[str, Style]], None]]:
-    """Functions that draw the figures of each grid and protocol, by name of the figure."""
+    """Return functions that draw the figures of each grid and protocol, by name of the figure."""
     groups: dict[tuple[str, str], list[Block]] = {}
     for block in findings.blocks:
         if block.grid.kind != "sweep":
@@ -133,12 +133,12 @@ def _pictures(findings: Findings) -> dict[str, Callable[[Path, Mapping[str, Styl
     return pictures
 
 
-DIGITS = 8  # of numbers in the page: more than it shows, and few enough to be equal on all machines
+DIGITS = 8  # significant digits kept, so that machines with different rounding write the same page
 TABS = {"table2": "Table 2", "table3": "Table 3"}  # titles of tabs, by kind of grid
 
 
 def page_data(findings: Findings) -> dict[str, Any]:
-    """All data of the page as plain values. Cells of tables are texts."""
+    """Collect all data of the page as plain values. Cells of tables are texts."""
     tables = [block for block in findings.blocks if block.grid.kind not in ("sweep", "embed")]
     curves = shot_curves(tables)
     groups = side_by_side(findings)
@@ -170,7 +170,7 @@ def page_data(findings: Findings) -> dict[str, Any]:
 
 
 def _overview(blocks: list[Block], findings: Findings) -> dict[str, Any]:
-    """Overview tables by metric, and the titles of the blocks in the order of their columns."""
+    """Return overview tables by metric, and the titles of the blocks in the order of the columns."""
     tables = {metric: overview_table(blocks, metric) for metric in metric_titles(blocks[0])}
     tables["average"] = overview_table(blocks, "average", findings.ranks(blocks[0]))
     shown = {metric: table.data() for metric, table in tables.items()}
@@ -178,7 +178,7 @@ def _overview(blocks: list[Block], findings: Findings) -> dict[str, Any]:
 
 
 def styles_of(findings: Findings) -> dict[str, Style]:
-    """Style of each row. The rows of a grid are shown together."""
+    """Return the style of each row. The rows of a grid are shown together."""
     return row_styles(
         list(dict.fromkeys(row.name for block in findings.blocks if block.grid is grid for row in block.rows))
         for grid in findings.grids
@@ -192,10 +192,10 @@ def _about(findings: Findings) -> str:
     version = ", ".join(dict.fromkeys(block.version_text for block in findings.blocks))
     return (
         f"{', '.join(datasets)}; {seeds} seed{'s' * (seeds != '1')}; {version}. "
-        "Balanced accuracy (mean recall over all classes seen) on all test nodes, mean over seeds ± Student's 95 % "
-        f"interval; differences are paired by seed and, from {FEWEST_SEEDS} seeds on, tested with the corrected "
-        "resampled t-test with n_test/n_train of the streams; p-values are Holm-corrected in the family that a table "
-        "names."
+        "Balanced accuracy (mean recall over all classes seen) on all test nodes. Values are means over seeds ± "
+        "Student's 95 % interval. Differences are paired by seed. With at least "
+        f"{FEWEST_SEEDS} seeds they are tested with the corrected resampled t-test, with n_test/n_train of the "
+        "streams. P-values are Holm-corrected within the family that a table names."
     )
 
 

@@ -1,4 +1,4 @@
-"""Labels that need a second look: those that the model disputes, and those on which people disagree."""
+"""Find labels that need a second look: labels that the model disputes, and labels on which people disagree."""
 
 import threading
 import time
@@ -11,16 +11,24 @@ from graphfcl.production.model.versions import Versions
 from graphfcl.service.background import Computed, compute_for
 from graphfcl.service.snapshots import Snapshot
 
-MOST = 1_000  # disputed labels to list
+MOST = 1_000  # maximum number of disputed labels to list
 REST = 10.0  # the next computation waits for this many times the duration of the last one
 EVENTS = ("learn", "unlearn", "rename", "merge", "retire", "rollback", "review")
 
-SETTLED = "review"  # the reason of a label that was given when people disagreed
+SETTLED = "review"  # reason stored with a label that settles a disagreement
 
 
 @dataclass(frozen=True)
 class Dispute:
-    """A label that the model disputes: its confidence that it is wrong, and the class that it would give."""
+    """A label that the model disputes.
+
+    Attributes:
+        id: Id of the node.
+        label: Class that the node has as its label.
+        confidence: Confidence of the model that the label is wrong.
+        guess: Class that the model predicts without this label.
+        probability: Probability of ``guess``.
+    """
 
     id: str
     label: str
@@ -39,10 +47,10 @@ class Vote:
 
 
 class Disputes:
-    """Trains models without some labels to find those that the model disputes, in a thread of its own.
+    """Finds labels that the model disputes, by training models without some of the labels in a background thread.
 
-    This takes as long as a few fits, so it runs only on request, and for a newer version only after ``REST`` times the
-    duration of the last run. Until then the last result is used.
+    A run takes as long as a few fits, so it starts only on request. After a run, no run starts for ``REST`` times its
+    duration. Meanwhile the last result is used.
     """
 
     def __init__(self) -> None:
@@ -51,7 +59,10 @@ class Disputes:
         self._running, self._again = False, 0.0
 
     def find(self, snapshot: Snapshot) -> Computed | None:
-        """The last result, a list of :class:`Dispute`, perhaps of an older version."""
+        """Return the last result, a list of :class:`Dispute`, which may belong to an older version.
+
+        Start a run in the background if the result is outdated.
+        """
         with self._lock:
             due = self._result is None or self._result.version != snapshot.version
             if due and not self._running and time.monotonic() >= self._again:
@@ -68,7 +79,7 @@ class Disputes:
 
 
 def _disputes(snapshot: Snapshot) -> list[Dispute]:
-    if snapshot.model.has_graph_folder:  # training would keep changes waiting for its work folder
+    if snapshot.model.has_graph_folder:  # changes would have to wait for the work folder during the training
         return []
     columns = snapshot.model.label_issues(count=MOST).to_pydict()
     names = ("node", "given", "confidence", "guess", "probability")
@@ -79,7 +90,7 @@ def _disputes(snapshot: Snapshot) -> list[Dispute]:
 
 
 class VoteLog:
-    """The classes that people gave to nodes, read from the history once and then version by version."""
+    """The classes that people gave to nodes. After the first call, only entries of new versions are read."""
 
     def __init__(self, versions: Versions) -> None:
         self._versions, self._lock = versions, threading.Lock()
@@ -89,7 +100,7 @@ class VoteLog:
         self._votes: dict[str, list[Vote]] = {}
 
     def disagreements(self, snapshot: Snapshot) -> dict[str, list[Vote]]:
-        """The votes on each node on which people disagree. A review ends the disagreements before it."""
+        """Return the votes on each node on which people disagree. A review ends earlier disagreements."""
         with self._lock:
             if self._newest != snapshot.pointer:
                 if snapshot.version <= self._read:  # nodes were erased, or the folder was replaced
@@ -103,14 +114,14 @@ class VoteLog:
 
 
 def _event(entry: Entry) -> Entry:
-    """The fields of an entry that are needed here; of other kinds only their place in the history."""
+    """Return the needed fields of an entry. Of an irrelevant entry, only its version and kind are kept."""
     kept = ("version", "what", "to", "from", "into", "class", "nodes", "statements", "conflicts")
     names = kept if entry["what"] in EVENTS else ("version", "what")
     return {name: entry[name] for name in names if name in entry}
 
 
 def _disagreements(events: Iterable[Entry]) -> dict[str, list[Vote]]:
-    """The newest vote of each person on each node on which two people disagree."""
+    """Return the newest vote of each person, for all nodes on which two people disagree."""
     votes: dict[str, dict[str, Vote]] = {}
     for event in events:
         what = event["what"]

@@ -1,4 +1,4 @@
-"""What a version changed: nodes whose answer differs from that of the version before, recalls, and warnings."""
+"""Compare a version with the previous one: nodes whose prediction changed, recalls, and warnings."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -17,12 +17,19 @@ from graphfcl.production.labels.history import Entry
 from graphfcl.production.model.recalls import Recall, is_loss, measured_recalls
 
 IMPROBABLE = 0.05  # a label with at most this probability looks wrong
-LISTED = 20  # labels that a warning lists
+LISTED = 20  # maximum number of labels that a warning lists
 
 
 @dataclass(frozen=True, eq=False)
 class Move:
-    """Nodes that moved between two predictions; None means that they look unknown. ``labelled`` counts labels now."""
+    """Nodes whose prediction changed from ``before`` to ``after``.
+
+    Attributes:
+        before: Class in the previous version. None means that the nodes looked unknown.
+        after: Class in this version. None means that the nodes look unknown.
+        ids: Ids of the nodes.
+        labelled: Number of these nodes that have a label in this version.
+    """
 
     before: ClassLabel | None
     after: ClassLabel | None
@@ -32,7 +39,7 @@ class Move:
 
 @dataclass(frozen=True)
 class ClassRecalls:
-    """Recall of a class before and after; None if not measured. ``worse``: it fell by more than chance explains."""
+    """Recall of a class in the previous version and in this one; None if it was not measured."""
 
     name: ClassLabel
     few_shot: bool
@@ -41,12 +48,13 @@ class ClassRecalls:
 
     @property
     def worse(self) -> bool:
+        """Whether the recall fell by more than chance explains."""
         return self.before is not None and self.after is not None and is_loss(self.before, self.after)
 
 
 @dataclass(frozen=True)
 class Doubt:
-    """A new label that looks wrong: the model before or after it is confident of another class."""
+    """A new label that looks wrong, because the previous or the current version is confident of another class."""
 
     id: str
     label: ClassLabel
@@ -56,7 +64,15 @@ class Doubt:
 
 @dataclass(frozen=True, eq=False)
 class VersionEffect:
-    """The difference between a version and the previous one. nodes: number that both have. moves: largest first."""
+    """The difference between a version and the previous one.
+
+    Attributes:
+        nodes: Number of nodes that both versions have.
+        moves: Changed predictions, largest group of nodes first.
+        classes: Recalls of the classes.
+        doubts: New labels that look wrong.
+        warnings: Sentences about what may have gone wrong.
+    """
 
     nodes: int
     moves: tuple[Move, ...]
@@ -65,7 +81,7 @@ class VersionEffect:
     warnings: tuple[str, ...] = field(default=())
 
     def pooled(self, *, few_shot: bool, after: bool) -> Recall | None:
-        """The pooled recall of all classes of one kind: right nodes among all measured ones."""
+        """Return the recall over the measured nodes of all few-shot or all other classes, in one of the versions."""
         kind = [each for each in self.classes if each.few_shot == few_shot]
         recalls = [each.after if after else each.before for each in kind]
         measured = [each for each in recalls if each is not None]
@@ -73,9 +89,10 @@ class VersionEffect:
 
 
 def compute_effect(before: GraphClassifier, after: GraphClassifier, changes: Sequence[Entry]) -> VersionEffect:
-    """The effect of the changes of one version. A class that was only renamed, or merged, is the class that it became.
+    """Compute the effect of the changes of one version.
 
-    An answer is the likeliest class, or that a node looks unknown.
+    The prediction for a node is the likeliest class, or that the node looks unknown. Renaming a class or merging it
+    into another one does not count as a changed prediction.
     """
     names, old_places = _common_names(before, after, changes)
     nodes, moves = _moves(before, after, names, old_places)
@@ -87,7 +104,7 @@ def compute_effect(before: GraphClassifier, after: GraphClassifier, changes: Seq
 def _common_names(
     before: GraphClassifier, after: GraphClassifier, changes: Sequence[Entry]
 ) -> tuple[list[ClassLabel], np.ndarray]:
-    """The classes of both versions, and (classes before,) the position of each earlier class among them."""
+    """Return the classes of both versions, and the (classes before,) positions of the earlier classes among them."""
     later = later_names(before.classes_, changes)
     names = list(dict.fromkeys([*after.classes_, *later.values()]))
     place = {name: number for number, name in enumerate(names)}
@@ -97,7 +114,7 @@ def _common_names(
 def _moves(
     before: GraphClassifier, after: GraphClassifier, names: list[ClassLabel], old_places: np.ndarray
 ) -> tuple[int, tuple[Move, ...]]:
-    """The number of nodes that both have, and those whose answer differs."""
+    """Return the number of nodes that both versions have, and the nodes whose prediction differs."""
     labelled = np.zeros(after.graph_.visible.row_count, dtype=bool)
     labelled[after.graph_.visible.rows(after.label_store_.nodes)] = True
     nodes, moved, kinds = 0, [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
@@ -118,7 +135,7 @@ def _moves(
 
 
 def changed_nodes(before: GraphClassifier, after: GraphClassifier, changes: Sequence[Entry]) -> np.ndarray:
-    """(k,) numbers of the nodes that both versions have and whose answer differs."""
+    """Return the (k,) numbers of the nodes that both versions have and whose prediction differs."""
     _, old_places = _common_names(before, after, changes)
     blocks = [rows[old != new] for rows, old, new in _compared(before, after, old_places)]
     return after.graph_.numbers_at(np.concatenate([np.zeros(0, np.int64), *blocks]))
@@ -127,9 +144,10 @@ def changed_nodes(before: GraphClassifier, after: GraphClassifier, changes: Sequ
 def _compared(
     before: GraphClassifier, after: GraphClassifier, old_places: np.ndarray
 ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    """Blocks of rows of the nodes that both versions have, with the answer of each as a place in the common names.
+    """Yield blocks of rows of the nodes that both versions have, with both predictions.
 
-    Nodes are the same if their ids are: a refit may have brought a graph folder with other rows.
+    Predictions are positions among the classes of both versions, -1 if a node looks unknown. Nodes are matched by their
+    ids, because a graph folder that a refit brought may have them in other rows.
     """
     every = node_rows(after.graph_.visible)
     for start in range(0, every.size, ROWS_AT_A_TIME):
@@ -141,13 +159,13 @@ def _compared(
 
 
 def _answers(model: GraphClassifier, rows: np.ndarray) -> np.ndarray:
-    """(r,) the place of the likeliest class of each row; -1 if it looks unknown."""
+    """Return the (r,) positions of the likeliest classes of some rows; -1 if a row looks unknown."""
     probabilities, unknown = model.by_row.with_unknown_scores(rows)
     return np.where(unknown > model.calibration_.threshold, -1, probabilities.argmax(axis=1))
 
 
 def _recalls(before: GraphClassifier, after: GraphClassifier, changes: Sequence[Entry]) -> tuple[ClassRecalls, ...]:
-    """Recalls of all classes that were measured, in the order of the classes after."""
+    """Return the recalls of all measured classes, in the order of the classes of the current version."""
     first, second = (
         {
             model.label_store_.label(name): recall
@@ -166,7 +184,7 @@ def _recalls(before: GraphClassifier, after: GraphClassifier, changes: Sequence[
 
 
 def _doubts(before: GraphClassifier, after: GraphClassifier, changes: Sequence[Entry]) -> Iterator[Doubt]:
-    """New labels that the version before, which had not learned them, or the version after disputes."""
+    """Yield new labels that look wrong to the previous version, which had not learned them, or to the current one."""
     given = {node: str(name) for entry in changes for name, nodes in _supports(entry) for node in nodes}
     for model, learned in ((before, before.label_store_.nodes), (after, np.zeros(0, dtype=np.int64))):
         disputed = list(_disputed(model, given, learned))
@@ -175,9 +193,12 @@ def _doubts(before: GraphClassifier, after: GraphClassifier, changes: Sequence[E
 
 
 def _disputed(model: GraphClassifier, given: dict[Any, str], learned: np.ndarray) -> Iterator[Doubt]:
-    """Labels that a model is confident are wrong, the least probable first. given: the labels, by node.
+    """Yield labels that a model is confident are wrong, the least probable label first.
 
-    learned: numbers of nodes to skip, since a model agrees with the labels that it has learned.
+    Args:
+        model: Model that judges the labels.
+        given: Labels by node.
+        learned: Numbers of nodes to skip, because a model agrees with the labels that it has learned.
     """
     store, graph = model.label_store_, model.graph_
     place = {name: number for number, name in enumerate(store.classes)}

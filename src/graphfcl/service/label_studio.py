@@ -1,7 +1,7 @@
-"""Tasks of Label Studio: nodes as JSON tasks with predictions, and completed tasks as labels.
+"""Export nodes as tasks of Label Studio, and read the labels of completed tasks.
 
-A task has ``data`` (the id of the node and a text to show), ``predictions`` and ``annotations``; a class is the choice
-of the tag ``class`` in the labelling configuration.
+A task is a JSON object with ``data`` (the id of the node and a text to show), ``predictions`` and ``annotations``. The
+class of a node is the choice of the tag ``class`` in the labelling configuration.
 """
 
 from typing import Any, Literal
@@ -30,7 +30,7 @@ Which = Literal["unlabelled", "labelled", "all"]
 
 
 def label_studio_routes(service: Service) -> APIRouter:
-    """The route that exports tasks."""
+    """Make the route that exports tasks."""
     routes = APIRouter(prefix="/v1/export", tags=["read"])
 
     @routes.get("/label-studio", response_model=answers.LabelStudioTasks)
@@ -47,7 +47,7 @@ def label_studio_routes(service: Service) -> APIRouter:
 
 
 def task_page(snapshot: Snapshot, which: Which, limit: int, cursor: str | None) -> dict[str, Any]:
-    """Tasks in the order of the rows of their nodes, and the labelling configuration of their project."""
+    """Return a page of tasks, ordered by the rows of their nodes, and the labelling configuration of the project."""
     wanted = {"all": snapshot.labels >= -1, "labelled": snapshot.labels >= 0, "unlabelled": snapshot.labels == -1}
     rows = np.flatnonzero(wanted[which])
     if cursor is not None:
@@ -86,7 +86,7 @@ def _choice(name: str | int) -> dict[str, Any]:
 
 
 def _text(snapshot: Snapshot, node: str, row: int) -> str:
-    """What a person sees of a node: its id and its largest features."""
+    """Return the text that describes a node to a person: its id and its largest features."""
     features = features_of(snapshot, row)
     whole = all(each["value"] == 1 for each in features) or snapshot.graph.columns.text_weights is not None
     words = [each["name"] if whole else f"{each['name']} = {each['value']:.3g}" for each in features]
@@ -160,7 +160,7 @@ class TasksToLearn(bodies.Teaching):
 
 
 def read_tasks(body: TasksToLearn) -> tuple[list[bodies.Label], list[Statement]]:
-    """The label of each finished annotation, and who gave it and when."""
+    """Return the label of each finished annotation, and a statement about who gave the label and when."""
     labels, statements = [], []
     for place, task in enumerate(body.tasks):
         where = f"tasks.{place}"
@@ -179,17 +179,17 @@ def read_tasks(body: TasksToLearn) -> tuple[list[bodies.Label], list[Statement]]
 
 
 def _choices(annotation: Annotation) -> list[str]:
-    """The chosen classes: of the tag of the exported configuration, or of any other tag with choices."""
+    """Return the chosen classes. Without the tag of the exported configuration, any tag with choices counts."""
     results = [each for each in annotation.result if each.type == "choices"]
     results = [each for each in results if each.from_name == TAG] or results
     listed = [each.value.get("choices") or [] for each in results]
     if not all(isinstance(part, list) and all(isinstance(one, str | int) for one in part) for part in listed):
-        raise Problem(422, "the choices of an annotation are no list of texts: export the project as JSON.")
+        raise Problem(422, "the choices of an annotation are not a list of texts: export the project as JSON.")
     return list(dict.fromkeys(str(one) for part in listed for one in part))
 
 
 def _person(user: int | dict[str, Any] | None) -> str:
-    """The name of the person who completed an annotation; "" if unknown."""
+    """Return the name of the person who completed an annotation, or "" if it is unknown."""
     if isinstance(user, dict):
         name = f"{user.get('first_name') or ''} {user.get('last_name') or ''}".strip()
         return str(user.get("email") or user.get("username") or name or user.get("id") or "")

@@ -1,4 +1,4 @@
-"""Metrics of the service in the text format of Prometheus."""
+"""Collect metrics of the service, and write them in the text format of Prometheus."""
 
 import threading
 from collections import defaultdict
@@ -11,7 +11,7 @@ TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 @dataclass
 class Histogram:
-    """Counts of times by the buckets of ``BOUNDS``, and their sum."""
+    """Histogram of durations in the buckets of ``BOUNDS``, and the sum of all durations."""
 
     counts: list[int] = field(default_factory=lambda: [0] * (len(BOUNDS) + 1))
     total: float = 0.0
@@ -22,7 +22,7 @@ class Histogram:
         self.total += seconds
 
     def lines(self, name: str, labels: str = "") -> list[str]:
-        """Return cumulative counts, as Prometheus expects them."""
+        """Return the lines of the histogram, with cumulative counts as Prometheus expects them."""
         before, lines = 0, []
         comma = f"{labels}," if labels else ""
         for bound, count in zip((*BOUNDS, "+Inf"), self.counts, strict=True):
@@ -33,7 +33,7 @@ class Histogram:
 
 
 class Metrics:
-    """Counts requests and measures their times. Routes are templates, so that no id becomes a label."""
+    """Counts requests and records how long they take. Routes are templates, so that no id becomes a label."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -48,12 +48,12 @@ class Metrics:
             self._seconds[route].add(seconds)
 
     def change(self, what: str, seconds: float) -> None:
-        """Record the time of a written change."""
+        """Record how long a change took."""
         with self._lock:
             self._changes[what].add(seconds)
 
     def text(self, gauges: Mapping[str, float]) -> str:
-        """Return all metrics as text; ``gauges`` has current values by name."""
+        """Return all metrics as text. ``gauges`` are current values by name."""
         with self._lock:
             lines = ["# TYPE graphfcl_requests_total counter"]
             lines += [

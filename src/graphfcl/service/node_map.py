@@ -1,4 +1,4 @@
-"""The map: nodes of the graph in two dimensions, laid out in the background, with the answers of this version."""
+"""Compute the map: positions of nodes in two dimensions, with their predictions in the current version."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -13,15 +13,21 @@ from graphfcl.service.effects import changed_nodes
 from graphfcl.service.snapshots import Snapshot
 from graphfcl.service.writer import Writer
 
-MOST = 20_000  # nodes on the map
-SHARE = 0.25  # largest share of changed nodes in the sample, and of labelled nodes
-SIDE = 10_000  # positions are integers from 0 to this
-UNKNOWN, CHANGED, LABELLED = 1, 2, 4
+MOST = 20_000  # maximum number of nodes on the map
+SHARE = 0.25  # share of the sample that is reserved for changed nodes, and the same for labelled nodes
+SIDE = 10_000  # positions are integers from 0 to this number
+UNKNOWN, CHANGED, LABELLED = 1, 2, 4  # flags of a node, to be added
 
 
 @dataclass(frozen=True, eq=False)
 class MapNodes:
-    """The nodes of a map. changed: (n,) numbers of nodes whose prediction differs from that of version ``since``."""
+    """The nodes of a map.
+
+    Attributes:
+        layout: Numbers and positions of the nodes.
+        changed: (k,) numbers of the nodes whose prediction differs from their prediction in version ``since``.
+        since: Number of the previous version; None if there is none, or if its predictions are gone.
+    """
 
     layout: MapLayout
     changed: np.ndarray
@@ -29,14 +35,14 @@ class MapNodes:
 
 
 class MapMaker:
-    """Makes the maps of successive versions, each aligned with the previous one. Only one thread uses it."""
+    """Makes the maps of successive versions and aligns each map with the previous one. It is not thread-safe."""
 
     def __init__(self, writer: Writer) -> None:
         self._writer = writer
         self._layout: MapLayout | None = None
 
     def make(self, snapshot: Snapshot) -> MapNodes:
-        """The nodes of the map of a version and where they lie."""
+        """Choose the nodes of the map of a version and compute their positions."""
         graph = snapshot.graph
         since, changed = self._changes(snapshot)
         everything = np.sort(graph.numbers_at(node_rows(graph.visible)))
@@ -46,12 +52,12 @@ class MapMaker:
         return MapNodes(self._layout, changed, since)
 
     def _changes(self, snapshot: Snapshot) -> tuple[int | None, np.ndarray]:
-        """Return the previous version, None if its predictions are gone, and the nodes whose prediction changed."""
+        """Return the previous version and the nodes whose prediction changed; None if its predictions are gone."""
         manifest = self._writer.versions.manifest(snapshot.version)
         parent = manifest["parent"]
         try:
             before = None if parent is None else self._writer.model_of(parent)
-        except InputError:  # it was deleted, or its answers were
+        except InputError:  # the previous version or its predictions were deleted
             before = None
         if before is None:
             return None, np.zeros(0, dtype=np.int64)
@@ -59,7 +65,7 @@ class MapMaker:
 
 
 def by_rank(numbers: np.ndarray) -> np.ndarray:
-    """The numbers in a pseudo-random order that never changes."""
+    """Sort node numbers by a hash: the order looks random, and two numbers always have the same order."""
     return numbers[np.argsort(mixed(numbers.astype(np.uint64)), kind="stable")]
 
 
@@ -72,9 +78,11 @@ def mixed(values: np.ndarray) -> np.ndarray:
 
 
 def drawn(numbers: np.ndarray, *first: np.ndarray) -> np.ndarray:
-    """At most ``MOST`` of the numbers, ascending: from each list the first up to a share, then a uniform draw.
+    """Choose at most ``MOST`` of the node numbers, ascending.
 
-    Successive versions draw the same nodes, except for nodes that are new, were removed or changed lists.
+    The first numbers of each list in ``first`` are chosen, up to a share of ``SHARE`` per list. A uniform draw from all
+    numbers fills the rest. Successive versions draw the same nodes, except for nodes that are new, were removed, or
+    entered or left a list.
     """
     if numbers.size <= MOST:
         return numbers
@@ -84,13 +92,16 @@ def drawn(numbers: np.ndarray, *first: np.ndarray) -> np.ndarray:
 
 
 def _labelled(labels: LabelStore) -> np.ndarray:
-    """Return all labelled nodes, starting with labels learned after the fit."""
+    """Return the numbers of all labelled nodes, starting with nodes whose label was learned after the fit."""
     taught = labels.parts == LabelRole.SUPPORT
     return np.concatenate([by_rank(labels.nodes[taught]), by_rank(labels.nodes[~taught])])
 
 
 def map_answer(snapshot: Snapshot, nodes: MapNodes | None, version: int | None) -> dict[str, Any]:
-    """Return the map as JSON values. ``nodes`` may be of an older version, and is None before the first layout."""
+    """Return the map as JSON values.
+
+    ``nodes`` belong to ``version``, which may be an older version. Both are None before the first layout.
+    """
     current = nodes is not None and version == snapshot.version
     columns = _no_columns() if nodes is None else _columns(snapshot, nodes, current)
     return {

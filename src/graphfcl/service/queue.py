@@ -12,13 +12,13 @@ CHOSEN = 200  # number of nodes that the strategy ``auto`` chooses
 
 
 def queue_order(snapshot: Snapshot) -> np.ndarray:
-    """Return the rows of all unlabelled nodes, shape (u,), starting with the choice of the strategy ``auto``."""
+    """Return the rows of all unlabelled nodes, shape (u,), using the choice of the strategy ``auto``."""
     chosen = snapshot.graph.rows_of_ids([each.node for each in snapshot.model.suggest(CHOSEN)])
     return _order_of(snapshot, np.asarray(chosen, dtype=np.int64))
 
 
 def simple_order(snapshot: Snapshot) -> np.ndarray:
-    """Return the rows of all unlabelled nodes, shape (u,), without the strategy, which would take seconds."""
+    """Return the queue without running the strategy ``auto``, which takes seconds."""
     return snapshot.memory.find("simple order", lambda: _order_of(snapshot, np.zeros(0, dtype=np.int64)))
 
 
@@ -33,15 +33,15 @@ def _order_of(snapshot: Snapshot, chosen: np.ndarray) -> np.ndarray:
 def mixed_order(
     free: np.ndarray, chosen: np.ndarray, probabilities: RowValues, unknown_scores: np.ndarray, unknown: np.ndarray
 ) -> np.ndarray:
-    """Return the rows of ``free``, shape (u,), taken in turn from two lists.
+    """Order the rows of ``free``, shape (u,), so that unknown-looking and known-looking rows alternate.
 
-    The first list has the rows that look unknown: the rows in ``chosen``, then the other rows by descending score. The
-    second list has the rows that look known: the least certain row of each predicted class (smallest p_1 - p_2), then
-    the second row of each class, and so on, so that no class is left out.
+    Unknown-looking rows start with those in ``chosen``. The others follow, highest unknown score first. Known-looking
+    rows rotate through the predicted classes, least certain first, so that no class is left out. The certainty is
+    p_1 - p_2. Known-looking rows in ``chosen`` have no priority.
 
     Args:
         free: Unlabelled rows, shape (u,).
-        chosen: Some of these rows, best first.
+        chosen: Rows that the strategy chose among them, best first.
         probabilities: Class probabilities, shape (n, C), read in blocks of rows.
         unknown_scores: Unknown score of each row, shape (n,).
         unknown: Whether each row looks unknown, shape (n,).
@@ -55,19 +55,19 @@ def mixed_order(
 
 
 def _class_by_class(rows: np.ndarray, probabilities: RowValues) -> np.ndarray:
-    """Order rows: the least certain row of each predicted class first, then the second of each class, and so on."""
+    """Rotate through the predicted classes: the least certain row of each class, then the second one, and so on."""
     if rows.size == 0:
         return rows
     predicted, _, margin = likeliest_classes(probabilities, rows)
     by_class = np.lexsort((margin, predicted))
     sizes = np.bincount(predicted)
-    turn = np.empty(rows.size, dtype=np.int64)  # how many of its class come before a row
+    turn = np.empty(rows.size, dtype=np.int64)  # number of rows of the same class that come before a row
     turn[by_class] = np.arange(rows.size) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     return rows[np.lexsort((margin, turn))]
 
 
 def queued_rows(snapshot: Snapshot, order: np.ndarray) -> np.ndarray:
-    """Return all unlabelled rows, shape (u,): rows in ``order`` first, which may be of an older version."""
+    """Return all unlabelled rows, shape (u,): first those in ``order``, which may be outdated, then the rest."""
     free = snapshot.labels == -1
     listed = order[order < free.size]
     listed = listed[free[listed]]
@@ -76,7 +76,7 @@ def queued_rows(snapshot: Snapshot, order: np.ndarray) -> np.ndarray:
 
 
 def queue_cards(snapshot: Snapshot, rows: np.ndarray) -> list[dict[str, Any]]:
-    """Return the predictions for some rows."""
+    """Return the predictions for some rows as JSON values."""
     if rows.size == 0:
         return []
     predicted = snapshot.predictions(rows)

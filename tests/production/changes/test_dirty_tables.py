@@ -76,7 +76,7 @@ def test_missing_values_of_later_nodes_are_filled_as_at_the_fit(fitted: Path, tm
     expected = [[7.5, medians[1], day, 0, 0], [medians[0], 3, medians[2], 1, 1]]
     np.testing.assert_allclose(np.asarray(features), expected, rtol=1e-6)
     assert len(notes) == 3
-    assert "1 missing value of stock filled with the median of the fit, 2; none was missing at the fit" in notes[1]
+    assert "1 missing value of stock filled with the median of the fit, 2; the fit had no missing values" in notes[1]
     assert "of price filled with the median of the fit" in notes[0]
     assert "'price missing' marks them" in notes[0]
 

@@ -1,7 +1,9 @@
 """External merge sort of edges: turns edges in any order into sorted rows of neighbours, in bounded memory.
 
 In a graph with n rows, an edge from row u to row v becomes two integer keys: 2(u·n + v) for the edge as listed, and
-2(v·n + u) + 1 for its reverse. The lowest bit marks the reverse.
+2(v·n + u) + 1 for its reverse. The lowest bit marks the reverse, so that we can tell whether an edge is listed in both
+directions. With ``mirrored``, each edge is listed once for both directions, and the bit is not set. With ``directed``,
+there is no key for the reverse.
 
 1. Keys are collected until the memory limit. They are then sorted, duplicates are merged, and the result is written to
    a file, which is called a run. Every 256th key of a run stays in memory as a sample.

@@ -2,9 +2,9 @@
 
 Candidates are evaluated on the two blocks that depend on no label. The encoder block is left out because the encoder
 was trained on the pseudo-novel classes, which play the role of novel classes here. The leading half of the basis
-columns ranks the candidates as all columns do; fewer columns would favour candidates with many hops.
+columns ranks the candidates in the same order as all columns. Fewer columns would favour candidates with many hops.
 
-On graphs with more than ``whole_up_to`` nodes, a sample decides. This saves passes over the graph:
+On graphs with more than ``whole_up_to`` nodes, candidates are evaluated on a sample, to save passes over the graph:
 
 - At most ``MOST_NODES`` labelled nodes per class are used.
 - The rounds that move the means use ``SAMPLE`` random nodes, each with weight n / ``SAMPLE``, and no neighbours.
@@ -39,8 +39,8 @@ Group = tuple[int, float]  # hops and weight of the propagated features
 MOST_NODES = 500  # labelled nodes per class
 MOST_BEHIND = 0.02  # gap to the best score beyond which neighbours' posteriors are not tried
 SAMPLE = 20_000  # nodes that represent all nodes
-FEW_COLUMNS = 128  # a basis of this width or less is not halved: too little information would remain
-BYTES_OF_NUMBER = 20  # memory per number of a row while rows are joined and whitened
+FEW_COLUMNS = 128  # a basis of at most this width is not halved, because too little information would remain
+BYTES_OF_NUMBER = 20  # memory in bytes for each number of a row while rows are joined and whitened
 
 
 def choose_neighbourhood(
@@ -129,10 +129,13 @@ class _Trials:
 
 
 class _SampledTrials(_Trials):
-    """Evaluation of the candidates on a sample of the nodes; see the module docstring."""
+    """Evaluation of the candidates on a sample of the nodes, as the module docstring describes."""
 
     def scores(self, candidates: list[Neighbourhood], plan: PlanBlocks) -> Scores:
-        """Yield scores by group. A group far behind without neighbours gets that score for all its candidates."""
+        """Yield the scores of each group.
+
+        If the score of a group without neighbours is far behind the best one, all its candidates get this score.
+        """
         parts = (self.validation.train, self.validation.queries)
         train, queries = (some_of_each_class(part, MOST_NODES, self.seed) for part in parts)
         validation = replace(self.validation, train=train, queries=queries)
@@ -184,7 +187,7 @@ class _SampledTrial(_Trials):
     blocks: Blocks
 
     def scores_of(self, candidates: list[Neighbourhood]) -> list[float]:
-        """Score candidates with the same weight of propagated features. A resumed run reads the stored scores."""
+        """Score candidates that have the same weight of propagated features. A resumed run reads the stored scores."""
         settings, (nodes, labels), (queries, classes) = self.settings, self.validation.train, self.validation.queries
         drawn = {f"supports {number}": each for number, each in enumerate(self.validation.supports)}
         stored = self.tables.remember(
@@ -273,7 +276,7 @@ def directions_by_sample(anchors: Anchors, sample: torch.Tensor, each: float, se
 
 
 def _logits_table(blocks: Blocks, frame: Tensors, draws: Draws) -> Table:
-    """Compute (n, draws · C) logits from the nodes' own vectors. x is not stored."""
+    """Compute (n, draws · C) logits from the nodes' own vectors, without storing x."""
     more = {"directions": draws.directions, "counts": draws.counts}
     columns = draws.counts.numel()
     return blocks.mapped("logits", _logits_of_draws, columns, frame, more, temperature=draws.temperature)
@@ -287,7 +290,7 @@ def _logits_of_draws(block: RowBlock) -> torch.Tensor:
 def memory_of_choice(
     base: BaseSession, tables: NodeTables, rank: int, settings: AnchorSettings, seed: int
 ) -> MemoryNeed:
-    """State the memory that choosing on a sample takes, for a basis of ``rank`` columns."""
+    """Compute the memory that choosing on a sample takes, for a basis of ``rank`` columns."""
     validation = ValidationSessions.draw(base, base.pseudo_novel_columns, seed)
     if len(settings.neighbourhoods()) == 1 or not validation.has_new_classes:
         return _held(0, 0)
@@ -311,13 +314,13 @@ def _supports_of(validation: ValidationSessions) -> np.ndarray:
 
 
 def sampled_nodes(nodes: np.ndarray, seed: int) -> np.ndarray:
-    """Draw at most ``SAMPLE`` visible nodes and keep their order."""
+    """Draw at most ``SAMPLE`` of the nodes and keep their order."""
     if nodes.size <= SAMPLE:
         return nodes
     return nodes[np.sort(np.random.default_rng([seed, 10]).choice(nodes.size, SAMPLE, replace=False))]
 
 
 def trial_columns(rank: int, settings: AnchorSettings, *, sampled: bool) -> int:
-    """Number of basis columns for trials: at most ``trial_rank``, and half of a large basis if a sample is used."""
+    """Return the number of basis columns for trials: at most ``trial_rank``; half of a large basis for a sample."""
     most = min(settings.trial_rank, rank)
     return min(most, max(FEW_COLUMNS, -(-rank // 2))) if sampled else most

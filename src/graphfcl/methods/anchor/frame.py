@@ -1,8 +1,9 @@
 """From features to x(v): the blocks of f(v), their centres, and the whitening.
 
 The blocks of a node are its rows of XB (own features), Â…ÂXB (propagated features) and Z (encoder output). Each formula
-is a function of a chunk of rows, so tables of large graphs can apply it chunk by chunk (``methods/blocks``). The
-*frame* is everything that session 0 fixes: the centres, the mean of class means, and the whitening.
+is a function of a chunk of rows, so it can be applied to the tables of large graphs chunk by chunk
+(``methods/blocks``). The *frame* is everything that session 0 fixes: the centres, the mean of the class means, the
+whitening matrix R and its shrinkage ρ̄.
 """
 
 from collections.abc import Callable
@@ -43,7 +44,7 @@ class Blocks:
 
     @classmethod
     def of(cls, tables: NodeTables, parts: list[Table], weights: tuple[float, ...], kind: str = "<f4") -> "Blocks":
-        """Join the tables of the blocks. The last block may be missing."""
+        """Join the tables of the blocks. ``parts`` may omit the encoder block, which is the last one."""
         widths = [part.columns for part in parts]
         joined = tables.side_by_side([part for part in parts if part.columns], block_kind(tables.visible, kind))
         return cls(tables, joined, (*widths, *[0] * (len(weights) - len(parts))), weights, kind)
@@ -62,7 +63,7 @@ class Blocks:
         return {f"centre.{place}": centre for place, centre in enumerate(parts)}
 
     def frame(self, centres: Tensors, labelled: Labelled, count: int, shrinkage: float) -> Tensors:
-        """Compute the frame: centres, mean of class means, R and ρ̄."""
+        """Compute the frame from the labelled nodes of ``count`` classes."""
         read, values = {"blocks": self.table, "labels": self.tables.labels(labelled)}, self.values
         sums = self.tables.sums("class-sums", _class_sums, tables=read, tensors=centres, count=count, **values)
         within = self.tables.sums("within", _spread, tables=read, tensors={**centres, **sums}, **values)["within"]
@@ -72,7 +73,7 @@ class Blocks:
     def mapped(
         self, phase: str, function: RowMap, columns: int, frame: Tensors, more: Tensors | None = None, **options: Any
     ) -> Table:
-        """Map blocks and a frame to an (n, columns) table. ``more`` are further tensors for the function."""
+        """Apply ``function`` to each chunk and return an (n, columns) table. ``more`` adds tensors to the frame."""
         tensors = {**{name: frame[name] for name in FRAME if name in frame}, **(more or {})}
         read = {"blocks": self.table}
         return self.tables.table(phase, function, columns, tables=read, tensors=tensors, **options, **self.values)
@@ -84,12 +85,15 @@ class Blocks:
 
 
 def block_kind(visible: VisibleNodes, kind: str) -> str:
-    """Number type of the blocks for this type of f and x. Only bag-of-words rows, of unit length, fit 16 bits."""
+    """Return the number type of the blocks, where ``kind`` is the type of f and x.
+
+    Dense features stay in 32 bits because their range may exceed 16 bits.
+    """
     return kind if visible.sparse_features and visible.feature_count else "<f4"
 
 
 def joined(blocks: list[torch.Tensor], frame: Tensors, weights: tuple[float, ...]) -> torch.Tensor:
-    """Compute (r, D) f(v): each block is centred, scaled to unit length, weighted, and put side by side."""
+    """Compute (r, D) f(v): centre each block, scale its rows to unit length, weight it, and join the blocks."""
     parts = [
         weight * unit_rows(block.float() - frame[f"centre.{place}"])
         for place, (block, weight) in enumerate(zip(blocks, weights, strict=True))
@@ -98,18 +102,18 @@ def joined(blocks: list[torch.Tensor], frame: Tensors, weights: tuple[float, ...
 
 
 def points(vectors: torch.Tensor, frame: Tensors, kind: str) -> torch.Tensor:
-    """Compute (r, D) x(v) from f(v), in the number type ``kind``."""
+    """Compute (r, D) x(v) in the number type ``kind`` from (r, D) f(v)."""
     return unit_rows(times_upper(vectors - frame["middle"], frame["whitening"])).to(TYPES[kind])
 
 
 def points_of_block(block: RowBlock) -> torch.Tensor:
-    """Compute (rows, D) x of a chunk from its blocks and the frame."""
+    """Compute the (rows, D) vectors x of a chunk from its blocks and the frame."""
     kind = block.values["point_kind"]
     return _by_rows(block, block.rows("blocks"), lambda some: points(_joined(block, some), block.tensors, kind))
 
 
 def _by_rows(block: RowBlock, rows: torch.Tensor, function: Callable[[torch.Tensor], torch.Tensor]) -> torch.Tensor:
-    """Apply a function to a few rows in 32 bits at a time; the result has the number type of x."""
+    """Apply a 32-bit function to a few rows at a time. The result has the number type of x."""
     values = torch.empty(rows.shape, dtype=TYPES[block.values["point_kind"]], device=rows.device)
     for start in range(0, len(rows), ROWS):
         values[start : start + ROWS] = function(rows[start : start + ROWS])
@@ -121,7 +125,7 @@ def _joined(block: RowBlock, rows: torch.Tensor) -> torch.Tensor:
 
 
 def _labelled(block: RowBlock) -> tuple[torch.Tensor, torch.Tensor]:
-    """Compute f of the labelled rows of a chunk, and return their class columns."""
+    """Return the vectors f of the labelled rows of a chunk, and their class columns."""
     rows, columns = block.labelled("blocks")
     return _by_rows(block, rows, lambda some: _joined(block, some)), columns
 
@@ -142,14 +146,14 @@ def whitening(points: torch.Tensor, labels: torch.Tensor, count: int, shrinkage:
     """Compute the mean of class means m, the whitening matrix R, and the shrinkage ρ̄.
 
     R is upper triangular with R Rᵀ = Ŝ⁻¹, Ŝ = S_w + ρ̄ I, ρ̄ = ρ tr(S_w)/D, and comes from a Cholesky decomposition.
-    With C classes of two points or more, the within-class covariance is::
+    With C₀ classes of two points or more, and N₀ = Σ_c (n_c − 1), the within-class covariance is::
 
-        S_w = Σ_c w_c Σ_{v∈c} (f_v − μ_c)(f_v − μ_c)ᵀ,   w_c = ½/Σ_c(n_c − 1) + ½/(C (n_c − 1))
+        S_w = Σ_c w_c Σ_{v∈c} (f_v − μ_c)(f_v − μ_c)ᵀ,   w_c = ½/N₀ + ½/(C₀ (n_c − 1))
 
-    This is the average of the pooled covariance, in which every label has the same weight, and the class-balanced one,
-    in which every class has. (f − m) R has covariance I, as (f − m) Ŝ^(−1/2) has; they differ by a rotation, which
-    changes no angle. If no class has two points, Ŝ is a multiple of the identity. If S_w is almost zero, R is scaled
-    down and ρ̄ up.
+    This is the average of the pooled covariance, in which every label has the same weight, and of the class-balanced
+    covariance, in which every class has the same weight. After multiplication by R, the regularised within-class
+    covariance is I. R and Ŝ^(−1/2) differ only by a rotation, which changes no angle. If no class has two points, Ŝ is
+    a multiple of the identity. If S_w is almost zero, R is scaled down and ρ̄ is scaled up.
 
     Args:
         points: (n, D) vectors f of labelled nodes.
@@ -166,7 +170,10 @@ def whitening(points: torch.Tensor, labels: torch.Tensor, count: int, shrinkage:
 
 
 def spread(points: torch.Tensor, labels: torch.Tensor, sums: torch.Tensor, counts: torch.Tensor) -> torch.Tensor:
-    """Compute the (D, D) part of S_w, in 64 bits, of some points. ``sums`` and ``counts`` cover all labelled points."""
+    """Compute the contribution of these points to S_w, as a float64 (D, D) matrix.
+
+    ``sums`` and ``counts`` are the class sums and class sizes of all labelled points.
+    """
     means = sums / counts.clamp(min=1)[:, None]
     spare = (counts - 1).clamp(min=0)  # a class with one point has no estimate of its covariance
     by_class = 1 / ((spare > 0).sum().clamp(min=1) * spare.clamp(min=1))
@@ -184,7 +191,7 @@ def spread(points: torch.Tensor, labels: torch.Tensor, sums: torch.Tensor, count
 
 
 def gram(values: torch.Tensor) -> torch.Tensor:
-    """Compute (D, D) VᵀV. Tiles below the diagonal are copied from above it."""
+    """Compute (D, D) VᵀV of (n, D) values V. Tiles below the diagonal are copied from those above it."""
     size = values.shape[1]
     if size <= TILE or values.is_cuda:
         return values.T @ values
@@ -197,7 +204,7 @@ def gram(values: torch.Tensor) -> torch.Tensor:
 
 
 def times_upper(values: torch.Tensor, upper: torch.Tensor) -> torch.Tensor:
-    """Compute (n, D) V R for an upper triangular R without reading its zeros."""
+    """Compute the (n, D) product V R for an upper triangular R, without reading the zeros of R."""
     size = len(upper)
     if size <= TILE or values.is_cuda:
         return values @ upper
@@ -206,7 +213,7 @@ def times_upper(values: torch.Tensor, upper: torch.Tensor) -> torch.Tensor:
 
 
 def mean_of_means(sums: torch.Tensor, counts: torch.Tensor) -> torch.Tensor:
-    """Compute the (D,) mean of class means in 32 bits, over the classes that have a point."""
+    """Compute the (D,) mean, in 32 bits, of the means of all classes that have a point."""
     return (sums / counts.clamp(min=1)[:, None])[counts > 0].mean(dim=0).float()
 
 

@@ -1,12 +1,12 @@
-"""Leave-one-out logits for calibration: labelled nodes are scored by class sums without them.
+"""Leave-one-out logits for calibration: labelled nodes are scored by class sums that do not include these nodes.
 
 Leaving out a few labels is a low-rank change of W in the metric (``class_sums.py``), so A is updated by the Woodbury
-identity instead of a new decomposition of B. With d = x − μ_c over the k_c nodes of class c that are left out, and w
-the factor of W in B::
+identity instead of a new decomposition of B. Let d = x − μ_c for each of the k_c nodes of class c that are left out,
+and let w be the factor of W in B::
 
     W' = W − U Uᵀ,   U = [d …, Σ d/√(n_c − k_c) …],   A' = A + A U (I/w − UᵀAU)⁻¹ UᵀA
 
-Both A and A' use the degrees of freedom N that remain.
+Both A and A' use the degrees of freedom N that remain after the nodes are left out.
 """
 
 from dataclasses import replace
@@ -38,7 +38,7 @@ def logits_without(
 
 
 def _inverse_without(anchors: Anchors, points: torch.Tensor, labels: torch.Tensor) -> Inverse | None:
-    """Update A to A'. None if the update is impossible or would be slower than a new decomposition."""
+    """Update A to A'. Return None if the update is impossible or would be slower than a new decomposition."""
     sums, taken = class_sums(points, labels, len(anchors.counts))
     counts, some = anchors.counts - taken, taken > 0
     spare = anchors.spare - len(points)

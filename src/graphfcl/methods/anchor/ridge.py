@@ -28,12 +28,18 @@ from graphfcl.methods.shared.untrained_features import symmetric
 SCALE = 8.0  # factor of r before its softmax
 LABELS_FOR_HALF = 20.0  # a class with this many labels has the weight g/2
 LEAST_PENALTY = 1e-9
-RAISES = 30  # the penalty is raised at most this often until the matrix is positive definite
+RAISES = 30  # maximum number of times that the penalty is raised until the matrix is positive definite
 
 
 @dataclass(frozen=True, eq=False)
 class RidgeFrame:
-    """What session 0 fixes: its number of classes (``many``), R (``root``) and diagonal blocks of S_w (``spread``)."""
+    """The parts of the regression that session 0 determines.
+
+    Attributes:
+        many: Number of classes of session 0.
+        root: (D, D) R.
+        spread: (b, w, w) diagonal blocks of S_w in 64 bits.
+    """
 
     many: int
     root: torch.Tensor
@@ -54,7 +60,7 @@ class RidgeFrame:
 
 @dataclass(frozen=True, eq=False)
 class RidgeSums:
-    """The sums of the regression: ``products`` are the (b, w, w) diagonal blocks of Q_u in 64 bits. Immutable."""
+    """The immutable sums of the regression. ``products`` are the (b, w, w) diagonal blocks of Q_u in 64 bits."""
 
     frame: RidgeFrame
     products: torch.Tensor
@@ -76,7 +82,7 @@ class RidgeSums:
         return replace(self, products=self.products + products_of(later, self.frame.spread.shape[1]))
 
     def weights(self, anchors: Anchors, settings: AnchorSettings) -> torch.Tensor:
-        """Compute (C, D) weights whose products with x are 8 r/r̄. ``anchors`` are the class sums of the same labels."""
+        """Compute the (C, D) weights whose products with x are 8 r/r̄. ``anchors`` are class sums of the same labels."""
         known, size, width = anchors.counts > 0, anchors.sums.shape[1], self.frame.spread.shape[1]
         means, share = self.frame.unwhitened(anchors.means), anchors.later_share
         within = (1 - share) * anchors.unit_variance * self.frame.spread
@@ -115,7 +121,7 @@ def shares_of(counts: torch.Tensor, settings: AnchorSettings) -> torch.Tensor:
 def with_ridge(
     posterior: torch.Tensor, ridge: torch.Tensor, shares: torch.Tensor, counts: torch.Tensor
 ) -> torch.Tensor:
-    """Compute (n, C) P' ∝ P^(1−g_c) p_c^(g_c), p = softmax(ridge). A class without a label has the probability 0.
+    """Compute (n, C) P' ∝ P^(1−g_c) p_c^(g_c) with p = softmax(ridge). Classes without a label have probability 0.
 
     Args:
         posterior: (n, C) P.
@@ -130,7 +136,10 @@ def with_ridge(
 
 
 def _factor(matrix: torch.Tensor, penalty: float) -> torch.Tensor:
-    """Factorise (b, w, w) blocks plus a penalty. The penalty is raised if vectors changed since they were added."""
+    """Factorise (b, w, w) blocks plus a penalty.
+
+    The blocks can be indefinite if vectors changed after they were added. The penalty is then raised.
+    """
     one = torch.eye(matrix.shape[1], dtype=matrix.dtype, device=matrix.device)
     for _ in range(RAISES):
         factor, failed = torch.linalg.cholesky_ex(matrix + penalty * one)

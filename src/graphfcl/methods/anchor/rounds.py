@@ -48,8 +48,8 @@ class Rounds:
         directions: (C, D) Aμ_c/(ℓ_c √q).
         counts: (C,) number of labels.
         temperature: T.
-        posterior: (n, C) table whose rows need not sum to 1; None if neighbours are not used.
-        ratios: (C, C) log(Θ_cc' / π_c') from these posteriors, if explanations need it.
+        posterior: (n, C) table of posteriors, whose rows need not sum to 1; None if neighbours are not used.
+        ratios: (C, C) log(Θ_cc' / π_c') from these posteriors; None unless explanations need it.
     """
 
     x: Table
@@ -70,7 +70,7 @@ class Rounds:
         return probabilities(logits_of(self.x.rows_at(rows), self.directions, self.counts, self.temperature))
 
     def with_ratios(self, tables: NodeTables) -> "Rounds":
-        """Add the ratios, which take a pass over the graph."""
+        """Return a copy with ``ratios``, which take a pass over the graph."""
         assert self.posterior is not None
         near = tables.linked(self.posterior)
         ratios = link_ratios(links_between(tables, self.posterior, near))
@@ -84,9 +84,9 @@ class Rounds:
 
 
 def run_rounds(tables: NodeTables, x: Table, anchors: Anchors, how: Neighbourhood, settings: AnchorSettings) -> Rounds:
-    """Alternate ``settings.rounds`` times between posteriors of all visible nodes and means that include these nodes.
+    """Alternate between posteriors of all visible nodes and class means that include these nodes.
 
-    A class without a label has the posterior 0.
+    There are ``settings.rounds`` rounds. A class without a label has the posterior 0.
     """
     counts, temperature = anchors.counts, settings.temperature
 
@@ -158,10 +158,11 @@ def with_neighbours(
 def score_table(
     tables: NodeTables, rounds: Rounds, anchors: Anchors, answering: Tensors, settings: AnchorSettings
 ) -> Table:
-    """Compute (n, C) log-probabilities plus the log-sum-exp of the logits from the sums alone.
+    """Compute (n, C) log-probabilities, plus the log-sum-exp of the logits.
 
-    The second term is the same for all classes of a node, so it changes no probability. It detects nodes of unknown
-    classes, which the rounds would hide. ``answering`` are the tensors for :func:`answers`.
+    For the log-sum-exp, logits come from the class sums alone. It is the same for all classes of a node, so it changes
+    no probability. It detects nodes of unknown classes, which the rounds would hide. ``answering`` are the tensors for
+    :func:`answers`.
     """
     tensors = {"directions": rounds.directions, "by sums": anchors.directions(settings), **answering}
     read = {"x": rounds.x} if rounds.posterior is None else {"x": rounds.x, "posterior": rounds.posterior}

@@ -21,30 +21,31 @@ With δ(z, p) = ‖z − p‖² and the mean prototype p̄, the losses are
    L_P + 0.1 L_U.
 2. A session trains on episodes over all classes seen, with the loss 1.5 L_P + 2 L_M + 2 L_S + L_U. The teacher is a
    copy of the network before the session.
-3. Predictions are the nearest prototype. Prototypes use all labelled nodes of a class on the graph visible now.
+3. A node is predicted as the class of the nearest prototype. Prototypes use all labelled nodes of a class on the
+   graph that is visible now.
 
 Differences from the paper or the released code:
 
 - Session 0 starts from the pre-trained GCN that all methods share. ``pretrained=false`` uses random initial weights as
-  the released code does. This was as good on one development graph; on another, one seed of two lost 19 points. The
-  released encoder is a GAT of width 512 (``encoder=gat``).
+  the released code does. Random weights scored the same on one development graph. On another graph, one of two seeds
+  lost 19 points. The released encoder is a GAT of width 512 (``encoder=gat``).
 - Validation may stop session 0 only after the released number of 200 episodes (``least_episodes``). The first episodes
-  fluctuate strongly, and without this bound, no episodes were chosen for half the seeds of some development graphs.
-- Episodes of session 0 have 10 queries per class instead of 30 (``queries``). They are stopped by validation sessions
-  with held-out classes, and not by nodes that are later test nodes.
-- Validation sessions choose steps, learning rate and the sign in L_M (``distil``). The released code takes 200 steps,
-  keeps the weights that are best on the test nodes, and uses plus, which distils the farthest classes
-  (``distil=far``).
-- In these steps, encoder and attention have the same learning rate; the released code corresponds to
+  fluctuate strongly. Without this bound, no episodes were chosen for half the seeds of some development graphs.
+- Episodes of session 0 have 10 queries per class instead of 30 (``queries``). Validation sessions with held-out classes
+  stop the training. The released code uses nodes that are later test nodes.
+- Validation sessions choose the number of steps of a session, their learning rate, and the sign in L_M (``distil``).
+  The released code takes 200 steps, keeps the weights that are best on the test nodes, and uses plus, which distils
+  the farthest classes (``distil=far``).
+- In these steps, encoder and attention have the same learning rate. The released code corresponds to
   ``encoder_rate=0.1``.
-- Steps are taken on the whole visible graph. The released data contain a separate graph of labelled nodes for them,
-  while its test graph has all nodes.
-- Queries of a step are ten nodes of each class with equal class weights, and queries that are supports are left out of
-  their own prototype. ``replay=released`` and ``leave_out=false`` are the released code, which uses the new supports
-  and as many other labelled nodes, drawn by class. The learning rate and queries used here score higher on development
-  graphs.
+- Steps are taken on the whole visible graph. The released data contain a separate graph of labelled nodes for the
+  steps, while the released test graph has all nodes.
+- A step uses ten queries of each class with equal class weights. A query that is a support is left out of its own
+  prototype. These learning rates and queries score higher on development graphs. The released code uses the new
+  supports and as many other labelled nodes, drawn by class. Two settings restore the released behaviour:
+  ``replay=released`` and ``leave_out=false``.
 - W_o of the attention is initialised with zeros, so that prototypes start as a_k.
-- Dropout is off in scoring and in the teacher.
+- Dropout is off when the network scores nodes, and in the teacher.
 - Under the track ``isolated``, prototypes are stored and no step is taken, because old nodes cannot be encoded again.
 """
 
@@ -105,15 +106,15 @@ class GeometerSettings(StepSettings, EpisodicSettings):
     uniformity: Weight = 1.0
     """Weight of L_U in a session."""
     distil: Literal["chosen", "far", "near"] = "chosen"
-    """Classes that L_M preserves for a query: far ones (released), near ones, or as chosen by validation."""
+    """Classes that L_M preserves for a query: far ones (as released), near ones, or those that validation chooses."""
     replay: Literal["balanced", "released"] = "balanced"
-    """Queries of a step: some of each class with equal class weights, or the new supports and as many others."""
+    """Queries of a step: some of each class with equal class weights, or the new supports and as many other nodes."""
     session_queries: Count = 10
     """Number of queries per class in a step with balanced replay."""
     leave_out: bool = True
     """Leave queries that are supports out of their own prototype; the released code does not."""
     encoder_rate: Weight = 1.0
-    """Learning rate of the encoder in a session, relative to the attention's; 0.1 in the released code."""
+    """Learning rate of the encoder in a session, relative to the learning rate of the attention; 0.1 as released."""
     fine_tuning_rate: float = 0.001
     """Learning rate of a fixed number of steps."""
 
@@ -124,9 +125,9 @@ class GeometerSettings(StepSettings, EpisodicSettings):
 
 
 class BiasedSampler(TaskSampler):
-    """Biased sampling: each class has a random number of supports, 1 to ``shot``, and the same number of queries.
+    """Biased sampling: each class has a random number of supports, from 1 to ``shot``, and a fixed number of queries.
 
-    A class with fewer nodes returns all its nodes.
+    Of a class with too few nodes, all nodes are used.
     """
 
     def sample(self, random: np.random.Generator) -> Episode:
@@ -160,15 +161,15 @@ class SessionClasses:
     def of(
         cls, labelled: Labelled, arrived: Labelled, new_columns: np.ndarray, *, shot: int, queries: int
     ) -> "SessionClasses":
-        """Number the classes of all ``labelled`` nodes, which include those that ``arrived``."""
+        """Number the classes of all ``labelled`` nodes, which include the nodes that ``arrived``."""
         columns, places = np.unique(labelled[1], return_inverse=True)
         pools, here = NodePools(labelled[0], places, columns.size), (arrived[0], np.searchsorted(columns, arrived[1]))
         return cls(pools, np.isin(columns, new_columns), here, shot, queries)
 
     def sample(self, replay: str, *, leave_out: bool, random: np.random.Generator) -> Episode:
-        """Draw an episode. Classes with at most K nodes use all of them as supports, other classes K to 4K.
+        """Draw an episode. Classes with at most K nodes use all of them as supports; other classes use K to 4K nodes.
 
-        ``replay`` selects the queries, and ``leave_out`` records which of them are supports.
+        ``replay`` selects how queries are drawn. With ``leave_out``, the episode records which queries are supports.
         """
         places, sizes = np.arange(self.new.size), self.pools.sizes
         wanted = self.shot * random.integers(1, MULTIPLES + 1, places.size)
@@ -182,7 +183,7 @@ class SessionClasses:
 
 
 def _own(supports: Labelled, queries: Labelled) -> np.ndarray:
-    """Find the (q,) position of each query among the supports; −1 if it is none, or the only support of its class."""
+    """Find the (q,) position of each query among the supports; −1 if it is not there, or is alone in its class."""
     order = np.argsort(supports[0])
     place = order[np.searchsorted(supports[0], queries[0], sorter=order).clip(max=order.size - 1)]
     alone = np.bincount(supports[1])[queries[1]] == 1
@@ -208,7 +209,7 @@ class SessionSteps(FineTuning):
 class Teacher:
     """A frozen copy of the network before a session, without dropout.
 
-    It holds the attention and the embeddings of the nodes of all episodes, which are encoded once.
+    It stores the attention, and the embeddings of the nodes of all episodes, which are encoded only once.
     """
 
     def __init__(self, network: GeometerNetwork, inputs: GraphInputs, episodes: list[Episode]) -> None:
@@ -288,7 +289,7 @@ class Geometer(EpisodicLearner):
     def _take_steps(
         self, inputs: GraphInputs, classes: SessionClasses, steps: int, rate: float, direction: str
     ) -> None:
-        """Take steps on the network, with a copy of its initial state as the teacher."""
+        """Take steps on the network. The teacher is a copy of the network before these steps."""
         if steps == 0:
             return
         chosen = self.settings

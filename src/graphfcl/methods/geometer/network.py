@@ -19,7 +19,7 @@ from graphfcl.nn import Encoder, GraphInputs, Linear, tensor_of
 
 
 class PrototypeAttention(nn.Module):
-    """Prototypes p_k = a_k + o_0.
+    """Compute prototypes p_k = a_k + o_0 by attention.
 
     a_k is the mean of the nodes of class k, weighted by degree. o_0 is the output of multi-head attention with a_k as
     the query, and a_k and the nodes as keys and values. W_o is initialised with zeros, so prototypes start as a_k.
@@ -36,12 +36,12 @@ class PrototypeAttention(nn.Module):
     def forward(
         self, embeddings: torch.Tensor, degrees: torch.Tensor, classes: torch.Tensor, count: int
     ) -> torch.Tensor:
-        """Compute (count, h) prototypes. The prototype of a class without a node is finite but has no meaning.
+        """Compute (count, h) prototypes. The prototype of a class without nodes is finite but meaningless.
 
         Args:
             embeddings: (s, h) embeddings of labelled nodes.
-            degrees: (s,) their degrees, including the self loop.
-            classes: (s,) their classes in 0..count−1.
+            degrees: (s,) degrees of these nodes, including the self loop.
+            classes: (s,) classes of these nodes, in 0..count−1.
             count: Number of classes.
         """
         shares = class_shares(classes, count, degrees, softmax=False)
@@ -78,8 +78,13 @@ def geometry(
 ) -> Geometry:
     """Compute the prototypes of an episode and the distances of its queries.
 
-    ``embeddings`` are (s + q, h) embeddings of supports and queries, and ``degrees`` the (s,) degrees of supports. A
-    query that is a support (``episode.own``) is compared with the prototype of its class without it.
+    A query that is also a support (``episode.own``) is compared with the prototype of its class without this support.
+
+    Args:
+        attention: Attention that computes prototypes.
+        embeddings: (s + q, h) embeddings of supports and queries.
+        degrees: (s,) degrees of the supports.
+        episode: Supports and queries, with their classes.
     """
     device, count = embeddings.device, episode.class_count
     supports, queries = embeddings[: episode.supports.size], embeddings[episode.supports.size :]
@@ -100,7 +105,7 @@ def geometry(
 
 
 class GeometerNetwork(PrototypeNetwork):
-    """Encoder g_θ and attention over labelled nodes, with scores −‖z − p_k‖²."""
+    """Encoder g_θ and attention over labelled nodes. The score of class k is −‖z − p_k‖²."""
 
     def __init__(self, encoder: Encoder, attention: PrototypeAttention) -> None:
         super().__init__(encoder)
@@ -129,9 +134,9 @@ def degrees_of(degrees: np.ndarray, device: torch.device) -> torch.Tensor:
 
 
 def uniformity(prototypes: torch.Tensor) -> torch.Tensor:
-    """L_U = mean_k max(0, max_{j≠k} cos(p_k − p̄, p_j − p̄)) of (classes, h) prototypes.
+    """Compute L_U = mean_k max(0, max_{j≠k} cos(p_k − p̄, p_j − p̄)) of (classes, h) prototypes.
 
-    With one or two classes L_U is 0 and has no effect: two prototypes always lie on opposite sides of their mean.
+    With one or two classes, L_U is 0 and has no effect, because two prototypes lie on opposite sides of their mean.
     """
     directions = nn.functional.normalize(prototypes - prototypes.mean(dim=0), dim=1)
     cosines = directions @ directions.T
@@ -140,7 +145,7 @@ def uniformity(prototypes: torch.Tensor) -> torch.Tensor:
 
 
 def separability(new: torch.Tensor, old: torch.Tensor) -> torch.Tensor:
-    """L_S = mean_{new k} exp(−min_{old j} ‖p_k − p_j‖²); 0 without a new class."""
+    """Compute L_S = mean_{new k} exp(−min_{old j} ‖p_k − p_j‖²); 0 without new classes or without old classes."""
     if not len(new) or not len(old):
         return new.sum() * 0
     nearest = squared_distances(new, old).min(dim=1).values
@@ -148,15 +153,15 @@ def separability(new: torch.Tensor, old: torch.Tensor) -> torch.Tensor:
 
 
 def memorability(student: torch.Tensor, teacher: torch.Tensor, direction: str) -> torch.Tensor:
-    """L_M = mean_{q, j} π_qj (log π_qj − log τ_qj), π = softmax_j(±δ_student/2), τ = softmax_j(±δ_teacher/2).
+    """Compute L_M = mean_{q, j} π_qj (log π_qj − log τ_qj), π = softmax_j(±δ_student/2), τ = softmax_j(±δ_teacher/2).
 
-    Log-softmax is used because a quotient of two softmax values is NaN if distances differ by some hundreds.
+    Log-softmax is used because a quotient of two softmax values can be NaN if distances differ by several hundred.
 
     Args:
-        student: (q, old classes) distances.
-        teacher: (q, old classes) distances.
-        direction: ``far`` uses plus, as released, and preserves the classes that a query is far from; ``near`` uses
-            minus.
+        student: (q, old classes) distances of the student.
+        teacher: (q, old classes) distances of the teacher.
+        direction: ``far`` uses plus as the released code does, and preserves the classes that a query is far from.
+            ``near`` uses minus, and preserves the classes that a query is near to.
     """
     sign = 0.5 if direction == "far" else -0.5
     log_student = torch.log_softmax(sign * student, dim=1)

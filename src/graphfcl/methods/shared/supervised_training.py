@@ -1,8 +1,9 @@
 """Supervised node classification: full-batch training of an encoder and a head, stopped by validation nodes.
 
-All methods use it for pre-training on the base classes (Section 4.1 of the HAG-Meta paper). Methods with a head over
-all classes also use it for session 0. An epoch is ten full-batch steps. With one step per epoch, patience 10 would stop
-on a plateau of ten steps, which on `cora-topics` is at step 15 with 15 % accuracy instead of 80 %.
+Methods that share the pre-trained encoder use it for pre-training on the base classes (Section 4.1 of the HAG-Meta
+paper). Methods with a head over all classes use it for session 0, and ANCHOR trains an encoder of its own on all
+classes of session 0. An epoch is ten full-batch steps. With one step per epoch, patience 10 would stop on a plateau of
+ten steps, which on `cora-topics` is at step 15 with 15 % accuracy instead of 80 %.
 """
 
 import hashlib

@@ -20,8 +20,8 @@ class UntrainedBlocks(Part):
 
     Attributes:
         basis: (d, k) B.
-        steps: (d, k) B in steps of 8 bits, ``basis = steps * scales``.
-        scales: (k,) scales of the columns.
+        steps: (d, k) B quantised to 8-bit integers, so that ``basis = steps * scales``.
+        scales: (k,) quantisation step of each column.
         centres: The (k,) means of both blocks over session 0; empty before session 0.
     """
 
@@ -42,18 +42,21 @@ class UntrainedBlocks(Part):
         return 2 * self.basis.shape[1]
 
     @torch.no_grad()
-    def fit(self, tables: NodeTables, rank: int, seed: int, *held: MemoryNeed) -> None:
-        """Compute basis and centres from the graph of session 0. ``held`` is memory that the caller needs later."""
-        self._require(tables, min(rank, tables.node_count, tables.feature_count), *held)
+    def fit(self, tables: NodeTables, rank: int, seed: int, *reserved: MemoryNeed) -> None:
+        """Compute basis and centres from the graph of session 0.
+
+        ``reserved`` is the memory to reserve for later steps of the caller.
+        """
+        self._require(tables, min(rank, tables.node_count, tables.feature_count), *reserved)
         self.steps, self.scales = (part.to(tables.device) for part in tables.leading_vectors(rank, seed))
         self.basis = self.steps * self.scales
         sums = (tables.sums("centre", _column_sums, tables={"values": block})["total"] for block in self._raw(tables))
         self.centres = tuple((total / max(1, tables.node_count)).float() for total in sums)
 
     @staticmethod
-    def _require(tables: NodeTables, columns: int, *held: MemoryNeed) -> None:
+    def _require(tables: NodeTables, columns: int, *reserved: MemoryNeed) -> None:
         """Raise an error if the memory limit is too small for a pass with ``columns`` basis columns."""
-        tables.require(*held, columns=max(tables.feature_count, 2 * columns), slice_copies=2)
+        tables.require(*reserved, columns=max(tables.feature_count, 2 * columns), slice_copies=2)
 
     def _raw(self, tables: NodeTables) -> list[Table]:
         """Compute XB and ÂÂXB."""
@@ -78,7 +81,7 @@ class UntrainedBlocks(Part):
 
     @torch.no_grad()
     def vectors_of(self, tables: NodeTables, nodes: np.ndarray) -> torch.Tensor:
-        """Compute the (m, 2k) blocks of some nodes from their neighbourhoods."""
+        """Compute the (m, 2k) blocks of m nodes from the neighbourhoods of these nodes."""
         inputs, rows = tables.neighbourhood(nodes, HOPS)
         raw = (inputs.raw(rows) @ self.basis, around_rows(inputs.visible, rows, HOPS, self.basis))
         return torch.cat([_centred(block, centre) for block, centre in zip(raw, self.centres, strict=True)], dim=1)
@@ -87,8 +90,8 @@ class UntrainedBlocks(Part):
     def feature_directions(self, tables: NodeTables, node: int, direction: torch.Tensor) -> list[np.ndarray]:
         """Translate a (2k,) direction in the blocks of a node to two (d,) directions in feature space.
 
-        With the results w₀ and w₂, x·w₀ and (ÂÂX)·w₂ equal the products of the node's blocks with the direction, up to
-        a constant that comes from the centres.
+        Let w₀ and w₂ be the results. Then x·w₀ and (ÂÂX)·w₂ equal the product of each block of the node with its part
+        of the direction, up to a constant that comes from the centres.
         """
         inputs, rows = tables.neighbourhood(np.array([node]), HOPS)
         raw = (inputs.raw(rows) @ self.basis, around_rows(inputs.visible, rows, HOPS, self.basis))
@@ -97,7 +100,7 @@ class UntrainedBlocks(Part):
         return [(self.basis @ part / length).cpu().numpy() for part, length in parts]
 
     def weighted(self, own: float, around: float) -> torch.Tensor:
-        """Return (2k,) weights in 64 bits, one per column, from the weights of both blocks."""
+        """Expand the weights of both blocks to one float64 weight per column, shape (2k,)."""
         weights = torch.tensor([own, around], dtype=torch.float64, device=self.basis.device)
         return weights.repeat_interleave(self.basis.shape[1])
 
@@ -113,7 +116,7 @@ class UntrainedBlocks(Part):
 
 
 def _column_sums(block: RowBlock) -> Tensors:
-    """Sum the visible rows of a chunk; 32 bits are precise enough for its number of rows."""
+    """Sum the visible rows of a chunk. A chunk has so few rows that 32 bits are precise enough."""
     return {"total": block.only_visible(block.rows("values")).sum(dim=0)}
 
 

@@ -1,1 +1,1 @@
-"""From scores to answers: calibration, probabilities, prediction sets and the unknown score."""
+"""Turn scores into answers: calibration, probabilities, prediction sets and the unknown score."""

@@ -1,4 +1,4 @@
-"""Turn the learner's scores of columns into answers about classes."""
+"""Turn the learner's scores into predicted classes, probabilities and prediction sets."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -26,7 +26,7 @@ class Answers:
     readings: Any
 
     def of(self, rows: np.ndarray | slice) -> "Answers":
-        """Return the values of some rows, in any order."""
+        """Select the values of some rows, in any order."""
         return Answers(self.scores[rows], self.readings[rows])
 
     @property
@@ -44,12 +44,12 @@ class Answers:
 class ModelAnswers(Answers):
     """The values from which answers about all nodes are computed, by row.
 
-    Scores and readings are arrays, or tables on disk of which rows are read. Values of a row without a node have no
-    meaning.
+    Scores and readings are arrays, or tables on disk from which only the needed rows are read. Values of a row without
+    a node have no meaning.
 
     Attributes:
-        calibration: How the values become answers.
-        accuracy: Accuracy as in the history, if it was measured with these values.
+        calibration: Calibration that turns the values into answers.
+        accuracy: Accuracy as the history stores it, if it was measured with these values.
     """
 
     calibration: Calibration
@@ -64,7 +64,7 @@ class ModelAnswers(Answers):
 def class_probabilities(labels: LabelStore, answers: Answers) -> np.ndarray:
     """Return (n, classes) probabilities in the order of ``labels.classes``; rows sum to 1.
 
-    The probabilities of columns of one class are added.
+    If a class has several columns, their probabilities are added.
     """
     class_of_column = labels.class_of_column()
     shares = probabilities_of(answers.scores[:, class_of_column >= 0], answers.temperatures)
@@ -74,7 +74,7 @@ def class_probabilities(labels: LabelStore, answers: Answers) -> np.ndarray:
 
 
 def few_shot_classes(labels: LabelStore) -> np.ndarray:
-    """(classes,) whether a class was learned after session 0."""
+    """Return (classes,) whether each class was learned after session 0."""
     session_zero = set(labels.names[: labels.session_zero_columns])
     return np.array([name not in session_zero for name in labels.classes], dtype=bool)
 
@@ -82,7 +82,7 @@ def few_shot_classes(labels: LabelStore) -> np.ndarray:
 def class_sets(
     calibration: Calibration, labels: LabelStore, probabilities: np.ndarray, coverage: float
 ) -> list[tuple[ClassLabel, ...]]:
-    """Return for each node the classes that contain the true one with probability ``coverage``, likeliest first."""
+    """Return the prediction set of each node, likeliest class first. ``coverage`` is as in :meth:`Calibration.sets`."""
     in_set = calibration.sets(probabilities, few_shot_classes(labels), coverage)
     order = np.argsort(-probabilities, axis=1, kind="stable")
     names = labels.label_array()
@@ -98,16 +98,18 @@ def predictions(
     coverage: float | None = None,
     top: int = 1,
 ) -> Predictions:
-    """Return the columns ``node``, ``class``, ``probability``, ``unknown_score`` and ``unknown``, and with a coverage
-    ``set``.
+    """Return the columns ``node``, ``class``, ``probability``, ``unknown_score`` and ``unknown``.
+
+    With a coverage there is also the column ``set``.
 
     Args:
-        calibration: How scores become answers.
+        calibration: Calibration of the model.
         labels: Classes of the model.
         ids: (n,) the user's ids of the nodes.
         answers: Scores and readings of the nodes.
-        coverage: Coverage of the prediction sets; None: no sets.
-        top: Number of classes. More than 1 adds ``class_2``, ``probability_2`` and so on, as far as there are classes.
+        coverage: Coverage of the prediction sets. None returns no sets.
+        top: Number of classes per node. Values above 1 add ``class_2``, ``probability_2`` and so on, as far as
+            there are classes.
 
     Returns:
         Arrays by column name.

@@ -2,15 +2,19 @@
 
 After every change of a model, :meth:`Calibration.recalibrated` computes from the current scores:
 
-- the *temperature* of each node (``temperature.py``), from the validation nodes of session 0;
-- the *OOD score* of each node (``ood_scores.py``), and from it the *unknown score*: the share of validation nodes with
-  a lower OOD score. Above their 95 % quantile q it continues as 1 − 0.05/(1 + (s − q)/tail);
-- the *threshold* above which a node is called unknown. At most 5 % of the validation nodes are above it, and about as
-  many nodes of classes learned later. These classes have no validation nodes, but their supports are left out in turn;
-- the *misses*, 1 − p of the true class, whose quantiles make prediction sets (split conformal prediction).
+- The *temperature* of each node (``temperature.py``), from the validation nodes of session 0.
+- The *OOD score* s of each node (``ood_scores.py``), and from it the *unknown score*: the share of validation nodes
+  with a lower OOD score. Let q be the 95 % quantile of their OOD scores. For s > q the unknown score is
+  1 − 0.05/(1 + (s − q)/tail).
+- The *threshold* above which a node is called unknown. At most 5 % of the validation nodes are above it, and at most
+  about 5 % of the nodes of classes learned later. These classes have no validation nodes, so each of their supports is
+  left out in turn.
+- The *misses*: the miss of a node is 1 − p of its true class. Their quantiles determine prediction sets (split
+  conformal prediction).
 
-How few-shot classes behave cannot be measured on classes with many labels. A held-out run measures it once per fit
-(``model/held_out_run.py``); :class:`HeldOutResult` is its result.
+OOD score and temperature of a node are called its *readings*. Few-shot classes behave differently from classes with
+many labels. A held-out run (``model/held_out_run.py``) measures the difference once per fit and returns a
+:class:`HeldOutResult`. The log of the factor by which a temperature increases is called *heat*.
 """
 
 from dataclasses import asdict, dataclass, field, replace
@@ -29,14 +33,14 @@ from graphfcl.production.answers.ood_scores import (
     measured_left_out,
 )
 from graphfcl.production.answers.row_values import probabilities_of
-from graphfcl.production.answers.temperature import HIGHEST, HOTTEST, LOWEST, best_temperature
+from graphfcl.production.answers.temperature import HIGHEST, LOWEST, MOST_LOG_FACTOR, best_temperature
 
 KEPT = 0.95  # share of nodes of known classes below the threshold
-SUPPORTS_KEPT = 0.9  # the same for left-out supports, which are so few that their 95 % quantile is their maximum
+SUPPORTS_KEPT = 0.9  # the same for left-out supports; they are so few that their 95 % quantile would be the maximum
 LEVELS = np.linspace(0, 1, 1001)
-ROUNDING = 1e-4  # difference of an OOD score between machines, in spreads
-ROWS_AT_A_TIME = 1 << 20  # nodes whose measures are turned into readings at once
-WIDEST = 50.0  # largest heat or slope that a stored model may have
+ROUNDING = 1e-4  # possible difference of an OOD score between machines, in spreads
+ROWS_AT_A_TIME = 1 << 20  # number of nodes whose readings are computed together
+MOST_HEAT = 50.0  # largest heat or slope that a stored model may have
 
 
 @dataclass(frozen=True)
@@ -45,8 +49,9 @@ class HeldOutResult:
 
     Attributes:
         weights: Weights of the measures of the OOD score, by name.
-        slopes: How the log of a node's temperature depends on some of the measures.
-        few_heat: Increase of the log temperature if few-shot classes are included, weighted by their number.
+        slopes: Slopes of the log of a node's temperature in some of the measures, by name.
+        few_heat: Extra log temperature for models with few-shot classes. It applies in full if their share of the
+            classes is at least ``few_share``, and in proportion below it.
         few_share: Share of few-shot classes among the classes of the run.
         few_limit: 95 % quantile of the OOD scores of nodes of few-shot classes; None without such nodes.
         few_excess: Difference between ``few_limit`` and the 90 % quantile of left-out supports of these classes; None
@@ -68,7 +73,7 @@ class HeldOutResult:
 
 @dataclass(frozen=True, eq=False)
 class ModelScores:
-    """Values that a model is calibrated on: its scores of all nodes, and the labels of some.
+    """Values from which a model is calibrated: scores of all nodes, and labels of validation nodes and supports.
 
     Attributes:
         evidence: Scores and graph, with the previous temperature.
@@ -76,7 +81,7 @@ class ModelScores:
         columns: (v,) true columns of the validation nodes.
         class_of_column: (columns,) class of each column; two columns may have one class.
         left_out: Rows of the supports of classes learned after session 0, and their (supports, columns) scores while
-            each is left out; None if the method cannot do that.
+            each of them is left out; None if the method cannot leave supports out.
     """
 
     evidence: Evidence
@@ -97,16 +102,15 @@ class Calibration:
     Attributes:
         held_out: Result of the held-out run.
         temperature: Best single temperature for all validation nodes; entropies use it.
-        heat: Log of the factor between ``temperature`` and the temperature of a node whose measures are all at the
-            median.
+        heat: Log ratio of a median node's temperature to ``temperature``.
         threshold: Unknown score above which a node is called unknown.
         middles: Median of each measure of the OOD score over validation nodes, by name.
         spreads: Interquartile range of each measure over validation nodes, by name.
         ood_score: (1001,) quantiles of the OOD score over validation nodes.
         tail: Mean excess of the OOD scores above their 95 % quantile.
         misses: (1001,) quantiles of 1 − p of the true class.
-        stale: Whether the calibration belongs to the model before a change, and is to be computed again with its
-            scores.
+        stale: Whether the calibration belongs to the model before its last change, so that it must be computed again
+            from the current scores.
     """
 
     held_out: HeldOutResult = field(default_factory=HeldOutResult)
@@ -123,8 +127,9 @@ class Calibration:
     # Apply
 
     def readings(self, evidence: Evidence) -> np.ndarray:
-        """Return (n, 2) OOD scores and temperatures of all nodes. The evidence must have this calibration's
-        temperature.
+        """Return (n, 2) OOD scores and temperatures of all nodes.
+
+        ``evidence`` must have the temperature of this calibration.
         """
         names = tuple(self.held_out.weights)
         middles, spreads = (np.array([by[name] for name in names]) for by in (self.middles, self.spreads))
@@ -132,7 +137,7 @@ class Calibration:
         return self._read(scaler, measured(evidence, names))
 
     def _read(self, scaler: RobustScaler, values: np.ndarray) -> np.ndarray:
-        """Turn (n, measures) measures of all nodes into (n, 2) readings, in parts to save memory."""
+        """Compute (n, 2) readings from (n, measures) measures of all nodes, in parts to save memory."""
         readings = np.empty((len(values), 2))
         for start in range(0, len(values), ROWS_AT_A_TIME):
             part = slice(start, start + ROWS_AT_A_TIME)
@@ -157,11 +162,19 @@ class Calibration:
     def sets(self, probabilities: np.ndarray, few: np.ndarray, coverage: float) -> np.ndarray:
         """Return (n, classes) whether a class is in the prediction set of a node.
 
-        A class is in the set if its miss 1 − p is at most a quantile, at level ``coverage``, of the misses of true
-        classes; the likeliest class always is. For classes of session 0, the quantile comes from v validation nodes
-        with the (v + 1)/v correction of split conformal prediction. Coverage is then about this level on average over
-        nodes. It is approximate because the same nodes set the temperature. For classes learned later (``few``,
-        (classes,) bool) it is the larger of this quantile and the one of the held-out run.
+        A class with probability p is in the set if 1 − p is at most the quantile, at level ``coverage``, of the misses
+        of true classes. The likeliest class is always in the set. For classes of session 0, the quantile comes from v
+        validation nodes, with the (v + 1)/v correction of split conformal prediction. For classes learned later, it is
+        the larger of this quantile and the quantile of the held-out run.
+
+        The set contains the true class with about the probability ``coverage``, on average over nodes of session-0
+        classes and not for each class or node. The guarantee of split conformal prediction holds only approximately,
+        because the temperature is fitted to the same validation nodes.
+
+        Args:
+            probabilities: (n, classes) probabilities.
+            few: (classes,) whether a class was learned after session 0.
+            coverage: Wanted probability that the set contains the true class.
         """
         if not 0 < coverage < 1:
             raise InputError(f"the coverage is {coverage:g}: choose a number between 0 and 1, such as 0.9.")
@@ -219,7 +232,7 @@ class Calibration:
         scaler: RobustScaler,
         left_out: tuple[np.ndarray, np.ndarray] | None,
     ) -> float:
-        """Return the OOD score that most nodes of few-shot classes stay below; −∞ if it is not known."""
+        """Estimate the OOD score that most nodes of few-shot classes do not exceed; −∞ if it cannot be estimated."""
         held_out = self.held_out
         if left_out is None or not left_out[0].size:
             return -np.inf if held_out.few_limit is None else held_out.few_limit
@@ -239,7 +252,11 @@ class Calibration:
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> "Calibration":
-        """Make a calibration from the values of :meth:`as_json`; raises ValueError if one cannot be used."""
+        """Make a calibration from the values of :meth:`as_json`.
+
+        Raises:
+            ValueError: If a value cannot be used.
+        """
 
         def plain(fields: dict[str, Any]) -> dict[str, Any]:
             return {key: tuple(value) if isinstance(value, list) else value for key, value in fields.items()}
@@ -265,7 +282,7 @@ class Calibration:
         finite = bool(np.isfinite(np.array(numbers, dtype=np.float64)).all())
         measures = set(held_out.weights)
         heats = [self.heat, held_out.few_heat, *held_out.slopes.values()]
-        bounded = all(abs(heat) < WIDEST for heat in heats) and all(spread > 0 for spread in self.spreads.values())
+        bounded = all(abs(heat) < MOST_HEAT for heat in heats) and all(spread > 0 for spread in self.spreads.values())
         if not bounded or not measures <= MEASURE_OF.keys() or not measures:
             raise ValueError("its calibration has invalid values")
         fits = set(self.middles) == set(self.spreads) == measures
@@ -275,22 +292,23 @@ class Calibration:
 
 
 def heat_of(standard: np.ndarray, held_out: HeldOutResult) -> np.ndarray:
-    """Return (n,) the terms that measures add to the log of a node's temperature.
+    """Return the (n,) terms that measures add to the log of a node's temperature.
 
-    ``standard``: (n, measures) measures in spreads.
+    ``standard`` are (n, measures) measures in spreads from the median.
     """
     slopes = np.array([held_out.slopes.get(name, 0.0) for name in held_out.weights])
-    return np.clip(np.clip(standard, LOWEST, HIGHEST) @ slopes, -HOTTEST, HOTTEST)
+    return np.clip(np.clip(standard, LOWEST, HIGHEST) @ slopes, -MOST_LOG_FACTOR, MOST_LOG_FACTOR)
 
 
 def short(values: np.ndarray) -> tuple[float, ...]:
-    """Round values to the precision of 32 bits, since quantiles are most of what a reader of one answer loads."""
+    """Round values to the precision of 32 bits, because a query for one node reads little else than quantiles."""
     return tuple(float(f"{value:.7g}") for value in values.tolist())
 
 
 def miss_quantiles(misses: np.ndarray) -> tuple[float, ...]:
-    """Return (1001,) at each level the ⌈(v + 1) · level⌉-th smallest of v misses, or 1 if there are fewer misses than
-    that.
+    """Return the (1001,) quantiles of v misses: at each level the ⌈(v + 1) · level⌉-th smallest miss.
+
+    The quantile is 1 if there are fewer misses than this number.
     """
     places = np.ceil((misses.size + 1) * LEVELS - 1e-9).astype(np.int64)
     ordered = np.concatenate([[0.0], np.sort(misses), [1.0]])

@@ -22,11 +22,11 @@ class ExpectedErrors:
 
 
 def expected_errors(probabilities: np.ndarray) -> ExpectedErrors:
-    """Sum 1 − p over the probabilities of predicted classes; the range is that of a Poisson distribution with this
-    mean.
+    """Sum 1 − p over the probabilities p of the predicted classes.
 
-    The number of errors of independent predictions varies less than a Poisson variable (Le Cam, 1960), so the range is
-    cautious. It assumes that probabilities are calibrated and that the true class of every node is a known one.
+    The range is the central 95 % range of a Poisson distribution with this mean. The number of errors of independent
+    predictions varies less than a Poisson variable (Le Cam, 1960), so the range is cautious. We assume that the
+    probabilities are calibrated and that every node belongs to a known class.
     """
     mean = float((1 - probabilities.astype(np.float64)).clip(min=0).sum())
     counts = np.arange(int(mean + 10 * np.sqrt(mean + 1)) + 10)

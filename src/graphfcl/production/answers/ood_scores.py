@@ -1,21 +1,22 @@
-"""Out-of-distribution (OOD) score of a node: how little it resembles any known class, from several measures.
+"""The out-of-distribution (OOD) score of a node says how little the node resembles any known class.
 
-With m_j(v) a measure, and middle_j and spread_j its median and interquartile range over validation nodes of known
-classes::
+It combines several measures m_j(v). With the median middle_j and the interquartile range spread_j of each measure over
+validation nodes of known classes::
 
     ood_score(v) = Σ_j w_j · clip( (m_j(v) − middle_j) / spread_j , ± limit_j )
 
 The weights w come from a logistic regression that separates nodes of held-out classes from nodes of known classes in
-the held-out run of a fit, with equal weight for every class. If no class can be held out, the score is the smoothed
-energy alone. The measures are
+the held-out run of a fit, with equal weight for every class. If no class can be held out, the score is the
+energy averaged over the neighbourhood. The measures are:
 
-- energy: −log Σ exp of the scores (Liu, Wang, Owens, Li: Energy-based Out-of-distribution Detection. NeurIPS 2020), of
-  the node, and averaged over its neighbourhood (Wu, Chen, Yang, Yan: Energy-based Out-of-Distribution Detection for
-  Graph Neural Networks. ICLR 2023);
-- entropy of the probabilities, of the node and averaged over its neighbourhood;
-- scarcity of labelled nodes in the neighbourhood. Nodes of an unknown class have no labelled neighbours of their class,
-  but nodes of a class with five labels have hardly any either, so this measure is clipped at two spreads;
-- whether the predicted class was learned after session 0: such classes get higher scores than others.
+- Energy: −log Σ exp of the scores of the node (Liu, Wang, Owens, Li: Energy-based Out-of-distribution Detection.
+  NeurIPS 2020), and its average over the neighbourhood (Wu, Chen, Yang, Yan: Energy-based Out-of-Distribution Detection
+  for Graph Neural Networks. ICLR 2023).
+- Entropy of the probabilities of the node, and its average over the neighbourhood.
+- Scarcity of labelled nodes in the neighbourhood. Nodes of an unknown class have no labelled neighbours of their class.
+  Nodes of a class with five labels have hardly any either, so this measure is clipped at two spreads.
+- Whether the predicted class was learned after session 0. Nodes predicted as such a class have higher scores than
+  others.
 
 To add a measure, write a function and add it to ``MEASURES``.
 """
@@ -32,9 +33,9 @@ from graphfcl.production.answers.row_values import RowValues
 if TYPE_CHECKING:  # stored answers are read without scipy
     from graphfcl.graph.interfaces import VisibleNodes
 
-SMOOTHING_STEPS = 2  # how often a value is averaged with the values of the neighbours
+SMOOTHING_STEPS = 2  # number of times that a value is averaged with the values of the neighbours
 MANY_NODES = 1_000_000
-PENALTY = 0.3  # L2 penalty of the weights; known and unknown nodes have total weight 1 each per stage
+PENALTY = 0.3  # L2 penalty of the weights; in each stage, known nodes have total weight 1, and so have unknown nodes
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +47,7 @@ class Evidence:
         temperature: Scores are divided by it before they become probabilities.
         few: (columns,) whether a class was learned after session 0.
         visible: Nodes and edges.
-        labelled: (n,) whether the learner has learned a label of the node.
+        labelled: (n,) whether the learner has learned the label of a node.
     """
 
     scores: RowValues
@@ -56,7 +57,7 @@ class Evidence:
     labelled: np.ndarray
 
     def map_scores(self, function: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
-        """Return (n,) values of a function that maps scores to one value per row, applied to blocks of rows."""
+        """Return (n,) values of a function that maps scores to one value per row. It is applied to blocks of rows."""
         return np.concatenate([function(block) for block in self.scores.blocks()])
 
     @cached_property
@@ -64,7 +65,7 @@ class Evidence:
         return self.visible.degrees.astype(np.float64)
 
     def mean_of_neighbours(self, values: np.ndarray) -> np.ndarray:
-        """Return (n,) the weighted mean over the neighbours of each node; an isolated node keeps its own value."""
+        """Return the (n,) weighted means over the neighbours of each node. An isolated node keeps its own value."""
         return np.where(self.degrees > 0, self.visible.product(values) / np.maximum(self.degrees, 1e-12), values)
 
     def smooth(self, values: np.ndarray) -> np.ndarray:
@@ -74,9 +75,10 @@ class Evidence:
         return values
 
     def own_share_in_smooth(self, rows: np.ndarray) -> np.ndarray:
-        """Return (rows,) the weight of a node's own value in :meth:`smooth`.
+        """Return the (rows,) weights of the nodes' own values in :meth:`smooth`.
 
-        It is ¼ + ¼ of the probability that a random walk returns in two steps, and 1 for an isolated node.
+        The weight is ¼ + ¼ r, where r is the probability that a random walk returns in two steps. It is 1 for an
+        isolated node.
         """
         links = self.visible.neighbours_at(rows)
         returns = links.multiply(links) @ (1 / np.maximum(self.degrees, 1e-12)) / np.maximum(self.degrees[rows], 1e-12)
@@ -85,7 +87,7 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Measure:
-    """Named value of every node: the higher, the less the node resembles any known class.
+    """A named value of every node. Higher values mean that the node resembles known classes less.
 
     Attributes:
         name: Name in histories and model folders.
@@ -93,7 +95,7 @@ class Measure:
         smooth: Average the values over the neighbourhood (:meth:`Evidence.smooth`).
         limit: Clip values at this many spreads from the median.
         standardise: Express values in spreads from the median. A measure that is 0 or 1 is not standardised.
-        tempers: A node's temperature depends on this measure, too.
+        tempers: Let the temperature of a node depend on this measure.
     """
 
     name: str
@@ -146,7 +148,7 @@ MEASURE_OF = {each.name: each for each in MEASURES}
 
 
 def measured(evidence: Evidence, names: Sequence[str]) -> np.ndarray:
-    """Return (n, names) the measures of all nodes, in 32 bits if there are more than ``MANY_NODES``."""
+    """Compute the (n, names) measures of all nodes, in 32 bits if there are more than ``MANY_NODES``."""
     kind = np.float32 if len(evidence.scores) > MANY_NODES else np.float64
     values = np.empty((len(evidence.scores), len(names)), dtype=kind)
     for place, column in enumerate(_columns(evidence, [MEASURE_OF[name] for name in names])):
@@ -155,10 +157,10 @@ def measured(evidence: Evidence, names: Sequence[str]) -> np.ndarray:
 
 
 def _columns(evidence: Evidence, measures: Sequence[Measure]) -> Iterator[np.ndarray]:
-    """Yield (n,) each measure of all nodes.
+    """Yield the (n,) values of each measure.
 
-    Two consecutive measures with one function compute it once, because on a graph folder it takes a pass over all
-    scores.
+    Consecutive measures with the same function share one call of it, because on a graph folder each call takes a pass
+    over all scores.
     """
     compute, values = None, np.zeros(0)
     for measure in measures:
@@ -170,11 +172,16 @@ def _columns(evidence: Evidence, measures: Sequence[Measure]) -> Iterator[np.nda
 def measured_left_out(
     evidence: Evidence, values: np.ndarray, names: Sequence[str], rows: np.ndarray, scores: np.ndarray
 ) -> np.ndarray:
-    """Return (rows, names) the measures of labelled nodes as if they had not been learned.
+    """Compute the (rows, names) measures of labelled nodes as if their labels had not been learned.
 
-    ``values`` are the (n, names) measures of all nodes, and ``scores`` the (rows, columns) scores of these nodes while
-    each is left out. Only the energies follow these scores: measures of the neighbourhood are not computed again per
-    node.
+    Only the two energies are corrected for the change of a node's own scores. All other measures stay as they are.
+
+    Args:
+        evidence: Scores and graph of the model.
+        values: (n, names) measures of all nodes.
+        names: Names of the measures.
+        rows: Rows of the labelled nodes.
+        scores: (rows, columns) scores of these nodes while each of them is left out.
     """
     left_out = values[rows].copy()
     change = energy(scores) - energy(evidence.scores[rows])
@@ -188,7 +195,7 @@ def measured_left_out(
 
 @dataclass(frozen=True, eq=False)
 class RobustScaler:
-    """Median (``middles``) and spread of each measure over nodes of known classes. All fields are (measures,)."""
+    """Median (``middles``) and spread (``spreads``) of each measure over nodes of known classes."""
 
     names: tuple[str, ...]
     middles: np.ndarray
@@ -203,7 +210,7 @@ class RobustScaler:
         return cls(tuple(names), np.where(standardise, middle, 0.0), np.where(standardise, spread, 1.0))
 
     def apply(self, values: np.ndarray) -> np.ndarray:
-        """Return (n, measures) measures in spreads from the median, clipped."""
+        """Express (n, measures) measures in spreads from the median, and clip them."""
         limits = np.array([MEASURE_OF[name].limit for name in self.names])
         return np.clip((values - self.middles) / self.spreads, -limits, limits)
 
@@ -224,12 +231,12 @@ class Stage:
 
 
 def default_weights() -> dict[str, float]:
-    """Return the weights for the case that no class could be held out."""
+    """Return the weights to use if no class could be held out."""
     return {ENERGY_AROUND.name: 1.0}
 
 
 def fit_weights(stages: Sequence[Stage]) -> dict[str, float]:
-    """Fit the weights of all measures to the stages that have known and unknown nodes."""
+    """Fit the weights of all measures to the stages that have both known and unknown nodes."""
     from sklearn.linear_model import LogisticRegression
 
     rows, unknown, weights = [], [], []
@@ -256,8 +263,9 @@ def combined(standard: np.ndarray, weights: Mapping[str, float]) -> np.ndarray:
 
 
 def separations(stage: Stage, weights: Mapping[str, float]) -> dict[str, float]:
-    """Return the AUROC of each measure, and of the OOD score as ``all``, for separating unknown from known nodes at a
-    stage.
+    """Compute how well each measure separates unknown from known nodes at a stage, as AUROC.
+
+    The key ``all`` has the AUROC of the OOD score.
     """
     unknown = stage.columns >= stage.learned
     values = {each.name: stage.standard[:, place] for place, each in enumerate(MEASURES)}

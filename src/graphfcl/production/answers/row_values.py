@@ -1,4 +1,4 @@
-"""Values of all nodes, as an array or a table on disk, of which rows and blocks are read."""
+"""Read rows or blocks of the values of all nodes, from an array or a table on disk."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -11,7 +11,7 @@ if TYPE_CHECKING:  # stored answers are read without scipy
 
 
 def node_rows(visible: "VisibleNodes") -> np.ndarray:
-    """Return (node_count,) the rows that have a node, ascending by node number."""
+    """Return the (node_count,) rows that have a node, ascending by node number."""
     return np.arange(visible.row_count) if visible.node_count == visible.row_count else visible.rows(visible.nodes)
 
 
@@ -21,8 +21,8 @@ class RowValues:
 
     Attributes:
         table: The array or table.
-        columns: Columns to read; None: all.
-        floor: Lower values are replaced by this one.
+        columns: Columns to read. None means all.
+        floor: Lower bound; lower values are replaced by it.
     """
 
     table: Any
@@ -31,7 +31,7 @@ class RowValues:
 
     @classmethod
     def of(cls, table: Any, columns: np.ndarray | None = None) -> "RowValues":
-        """Make the values of some columns, or of all. ``table``: an array, or a :class:`StoredTable`."""
+        """Wrap all or some columns of a table, which is an array or a :class:`StoredTable`."""
         if isinstance(table, np.ndarray):
             return cls(table if columns is None else table[:, columns])
         return cls(table, columns)
@@ -48,7 +48,7 @@ class RowValues:
         return self._bounded(self.table[rows])
 
     def blocks(self) -> Iterator[np.ndarray]:
-        """Yield (rows, columns) blocks in order; an array is one block."""
+        """Yield (rows, columns) blocks in order. An array is a single block."""
         if isinstance(self.table, np.ndarray):
             yield self._bounded(self.table)
             return
@@ -61,7 +61,7 @@ class RowValues:
         return blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        """Convert to an array for functions of NumPy."""
+        """Convert the values to an array, so that NumPy functions accept them."""
         return np.array(self.whole(), dtype=dtype, copy=copy)
 
     def _bounded(self, values: np.ndarray) -> np.ndarray:
@@ -69,7 +69,7 @@ class RowValues:
         return chosen if self.floor == -np.inf else np.maximum(chosen, chosen.dtype.type(self.floor))
 
     def bounded(self) -> "RowValues":
-        """Replace −∞, which a method may give a class that it excludes, by a value far below all others."""
+        """Replace −∞ by a value far below all others. A method may give the score −∞ to a class that it excludes."""
         if all(bool(np.isfinite(block).all()) for block in self.blocks()):
             return self
         lowest, highest = np.inf, -np.inf
@@ -83,7 +83,7 @@ class RowValues:
 
 
 def probabilities_of(scores: np.ndarray, temperatures: np.ndarray) -> np.ndarray:
-    """Return (n, columns) softmax of scores with (n,) temperatures; each row sums to 1."""
+    """Return the (n, columns) softmax of scores with (n,) temperatures. Each row sums to 1."""
     logits = scores / temperatures[:, None]
     shares = np.exp(logits - logits.max(axis=1, keepdims=True))
     return shares / shares.sum(axis=1, keepdims=True)

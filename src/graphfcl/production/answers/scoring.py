@@ -11,7 +11,7 @@ from graphfcl.production.labels.label_store import LabelStore
 
 
 def named_metric(name: str) -> SessionMetric:
-    """Find a session metric by its name, registered and installed ones included."""
+    """Find a session metric by its name, including registered and installed metrics."""
     metrics = {metric.name: metric for metric in session_metrics()}
     if name not in metrics:
         raise InputError(f"there is no session metric {name!r}: {did_you_mean(str(name), [*metrics])}")
@@ -19,9 +19,10 @@ def named_metric(name: str) -> SessionMetric:
 
 
 def score_of(metric: SessionMetric, true: np.ndarray, predicted: np.ndarray, labels: LabelStore) -> float:
-    """Compute a metric of (n,) true and predicted classes; NaN if it has no value.
+    """Compute a metric from (n,) true and (n,) predicted classes. The result is NaN if the metric has no value.
 
-    The confusion matrix has the classes that occur. Classes that the model does not have count as learned later.
+    The confusion matrix contains the classes that occur. A class that the model does not have counts as a class learned
+    after session 0.
     """
     late: dict[object, bool] = dict(zip(labels.labels, few_shot_classes(labels).tolist(), strict=True))
     places: dict[object, int] = {}

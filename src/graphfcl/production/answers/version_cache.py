@@ -1,4 +1,4 @@
-"""Cache of embeddings and scores of the newest version, with which queries are answered without a forward pass."""
+"""Cache of embeddings and scores of the newest version, so that queries are answered without a forward pass."""
 
 import threading
 from collections.abc import Callable, Sequence
@@ -29,8 +29,8 @@ class CacheKeys:
     """Keys of cached values.
 
     Attributes:
-        scores: Equal for versions with equal embeddings and scores.
-        readings: Equal for versions whose readings are equal, too.
+        scores: Key of embeddings and scores. Versions with the same key have equal embeddings and scores.
+        readings: Key of the readings. Versions with the same key also have equal readings.
     """
 
     scores: str
@@ -39,7 +39,7 @@ class CacheKeys:
 
 @dataclass(frozen=True, eq=False)
 class CacheContents:
-    """Values that are cached for all nodes: the user's ids, embeddings (``table``), scores and (n, 2) readings."""
+    """Values of all nodes to be cached: the user's ids, embeddings (``table``), scores and (n, 2) readings."""
 
     keys: CacheKeys
     ids: np.ndarray
@@ -53,7 +53,7 @@ class OpenCache:
 
     Args:
         rows: Part from which single rows are read.
-        table: Reads the embeddings.
+        table: Function that reads the embeddings.
         key: Key of the stored readings.
     """
 
@@ -67,7 +67,7 @@ class OpenCache:
             need(array.dtype.kind == ("i" if name == "rows" else "f"), "its arrays have another type")
 
     def find(self, ids: Sequence[Any]) -> tuple[np.ndarray, list[int]] | None:
-        """Return ids as they are stored, and their rows; None if one is not stored in exactly this form."""
+        """Return the ids as they are stored, and their rows; None if an id is not stored in exactly this form."""
         rows = _unless_damaged(lambda: self._lookup.find_all(ids))
         if rows is None or not all(0 <= row < self.nodes for row in rows):
             return None
@@ -79,8 +79,9 @@ class OpenCache:
         return self._read("scores", rows)
 
     def readings(self, key: str, rows: Sequence[int] | None = None) -> np.ndarray | None:
-        """Return (r, 2) OOD scores and temperatures of some rows, or of all, if they belong to the version with this
-        key.
+        """Return (r, 2) OOD scores and temperatures of some rows, or of all.
+
+        Return None if the cache belongs to a version with another key.
         """
         readings = self._read("readings", rows) if self._key == key else None
         if readings is None or not np.isfinite(readings).all() or not (readings[:, 1] > 0).all():
@@ -93,7 +94,7 @@ class OpenCache:
         return table if table is not None and table.ndim == 2 and table.dtype.kind == "f" else None
 
     def _read(self, name: str, rows: Sequence[int] | None) -> np.ndarray | None:
-        """Return some rows of an array; if there are many, the whole array is read."""
+        """Return some rows of an array. For many rows, the whole array is read."""
         if rows is not None and len(rows) <= MANY_ROWS:
             return _unless_damaged(lambda: self._part.stored(name).take(rows))
         whole = _unless_damaged(lambda: self._part.array(name))
@@ -108,9 +109,10 @@ def _unless_damaged(read: Callable[[], Any]) -> Any:
 
 
 class VersionCache:
-    """Database of the cache: one document that names the version it belongs to.
+    """Database of the cache. Its single document names the version that the cache belongs to.
 
-    Every process that computed scores may write it. It need not survive a power cut, and it may be deleted at any time.
+    Every process that has computed scores may write the cache. The cache need not survive a power cut, and it may be
+    deleted at any time.
     """
 
     def __init__(self, path: Path) -> None:
@@ -132,7 +134,7 @@ class VersionCache:
                 self._write(contents, wanted)
 
     def start(self, contents: CacheContents, wanted: Callable[[], bool]) -> None:
-        """Do the same in a thread; Python waits for it before it exits."""
+        """Store the values as :meth:`write` does, in a thread. Python waits for the thread before it exits."""
         with self._starting:
             self._join()
             self._thread = threading.Thread(target=self.write, args=(contents, wanted), name="graphfcl-cache")
@@ -165,14 +167,14 @@ class VersionCache:
             database.rollback()
 
     def clear(self) -> None:
-        """Delete the cache; a process that is writing it writes to a deleted file then."""
+        """Delete the cache. A process that is writing the cache continues to write to the deleted file."""
         path = self.database.path
         if path.is_file() or path.is_symlink():
             path.unlink(missing_ok=True)
             flush_folder(path.parent)
 
     def open(self, key: str, columns: int) -> OpenCache | None:
-        """Open the cache of a version with this key and number of columns; None if it is missing or damaged."""
+        """Open the cache if it is intact and belongs to a version with this key and number of columns."""
 
         def read() -> OpenCache | None:
             values, _ = self.database.document(*DOCUMENT)

@@ -1,8 +1,10 @@
 """Read tables of new nodes. Columns have the same meaning as in the tables from which the model was fitted.
 
-``table``, ``columns`` and ``tell`` mean the same in all functions: the table of new nodes; the columns of the tables of
-the fit, or None if the model was fitted to a graph that was not read from tables; and the function that receives notes
-for the user.
+Three parameters mean the same in all functions:
+
+- ``table``: The table of new nodes.
+- ``columns``: The columns of the tables of the fit. None if the graph of the fit was not read from tables.
+- ``tell``: The function that receives notes for the user.
 """
 
 from collections.abc import Callable
@@ -32,21 +34,24 @@ def read_nodes(
 ) -> tuple[list[str], Features, list[str] | None]:
     """Read new nodes from a table with the column ``node`` and texts or feature columns.
 
-    Columns that the fit did not use are ignored. Missing numbers and dates are filled with the medians of the fit.
+    If the model was fitted to tables, columns that the fit did not use are ignored, and missing numbers and dates are
+    filled with the medians of the fit.
 
     Args:
         source: Path of a file, or a DataFrame.
-        graph: Graph of the model, which knows the feature columns. If its features are sparse, features without a
-            column are 0; if they are dense, every column is needed.
+        graph: Graph of the model, which defines the feature columns. If its features are sparse, features without a
+            column are 0. If they are dense, every column is needed.
         columns: Columns of the tables of the fit. Vectors may also be in a file ``NAME.npy`` beside the table.
         tell: Receives notes on labels, which are not learned, on categories that the fit did not have, and on missing
-            values that were filled. By default they become warnings.
+            values that were filled. By default, notes become warnings.
 
     Returns:
-        Ids, (n, d) features, and texts; features or texts are None if the graph has none.
+        Ids, (n, d) features, and texts. Features are None if all of them come from the text, and texts are None if none
+        does.
 
     Raises:
-        InputError: If a column is missing or unknown, or a value cannot be read.
+        InputError: If a needed column is missing, if two columns give the same feature, or if a value cannot be read;
+            if the graph of the fit was not read from tables, also if a column is no feature of the graph.
     """
     table = TextTable.read(source, of_fit=columns)
     names = id_names(columns)
@@ -91,7 +96,7 @@ def _note_labels(table: TextTable, columns: ReadColumns, tell: Callable[[str], N
 
 
 def _texts(table: TextTable, columns: ReadColumns | None) -> list[str]:
-    """Return the text of each row; several text columns are joined as they were at the fit."""
+    """Return the text of each row. Several text columns are joined in the same way as at the fit."""
     own = () if columns is None else columns.text
     if len(own) > 1 and any(name in table.columns for name in own):
         return [" ".join(row) for row in zip(*(table.need((name,), "a text") for name in own), strict=True)]
@@ -101,9 +106,9 @@ def _texts(table: TextTable, columns: ReadColumns | None) -> list[str]:
 def _feature_values(
     table: TextTable, id_name: str, place_of: dict[str, int], columns: ReadColumns | None, tell: Callable[[str], None]
 ) -> dict[str, np.ndarray]:
-    """Return the (rows,) values of each feature that the table has, by the name of the feature.
+    """Return the values of each feature that the table has, shape (rows,), by name of the feature.
 
-    ``place_of``: the names of the model's features, and their places in its feature matrix.
+    ``place_of`` maps the names of the model's features to their columns in the feature matrix.
     """
     values: dict[str, np.ndarray] = {}
     for name in table.columns:
@@ -131,7 +136,7 @@ def _numbers(
 ) -> dict[str, np.ndarray]:
     """Return a column of numbers or dates, with missing values filled by the median of the fit.
 
-    If the fit had a feature that marks missing values, its column is returned, too.
+    If the fit had a feature that marks missing values of this column, the result contains that feature, too.
     """
     if columns is None or name not in columns.medians:
         return {name: without_gaps(table.table, numbers_of(table.table, name), name)}
@@ -139,7 +144,8 @@ def _numbers(
     numbers = (days_of if is_date else numbers_of)(table.table, name)
     is_gap, marked = np.isnan(numbers), name in columns.marked
     if is_gap.any():
-        reason = f"{mark_name(name)!r} marks them" if marked else "none was missing at the fit: no feature marks them"
+        unmarked = "the fit had no missing values here, so no feature marks them"
+        reason = f"{mark_name(name)!r} marks them" if marked else unmarked
         tell(
             f"{table.path}: {counted(int(is_gap.sum()), 'missing value')} of {name} filled with the median of the fit, "
             f"{shown_value(median, is_date)}; {reason}."
@@ -153,7 +159,7 @@ def _one_hot(
 ) -> dict[str, np.ndarray]:
     """Return a column of 0 and 1 for each category of the fit.
 
-    ``gap_keys``: texts that mean a missing value, as keys.
+    ``gap_keys`` are the keys (:func:`label_key`) of texts that mean a missing value.
     """
     texts = map(normal, table.columns[name])
     values = np.array(["" if label_key(text) in gap_keys else text for text in texts], dtype=object)
@@ -169,7 +175,10 @@ def _one_hot(
 
 
 def _vector_file(table: TextTable, name: str, folder: Path | None, width: int) -> dict[str, np.ndarray]:
-    """Read vectors of ``width`` dimensions from ``NAME.npy`` in the folder of the table; None for a DataFrame."""
+    """Read vectors of ``width`` dimensions from ``NAME.npy`` in ``folder``.
+
+    ``folder`` is the folder of the table. It is None for a DataFrame.
+    """
     if folder is None or not (folder / f"{name}.npy").is_file():
         file = "" if folder is None else f"put {name}.npy beside it, or "
         raise InputError(

@@ -15,8 +15,8 @@ from graphfcl.production.model.parts import Configuration
 from graphfcl.production.model.state import ModelState
 
 # Limits of the signs. A refit is due if one of them is exceeded.
-MOST_UNKNOWN_RISE = 0.05  # rise of the share of nodes that are called unknown
-MOST_NEW_WORDS_RISE = 0.10  # share of words outside the vocabulary: of added nodes, minus that of the fit
+MOST_UNKNOWN_RISE = 0.05  # rise in the share of nodes that are called unknown
+MOST_NEW_WORDS_RISE = 0.10  # rise in the share of words outside the vocabulary, from the fit to nodes added later
 MOST_LOSING_CLASSES = 0.10  # share of classes that lost recall
 MOST_CONFIDENCE_SHIFT = 0.10  # shift of the mean probability on validation nodes, in either direction
 
@@ -89,22 +89,22 @@ def last_accuracy(changes: Sequence[Entry]) -> dict[str, Any]:
 
 
 def verdict(signs: Sequence[Sign]) -> str:
-    """Say whether a refit is due."""
+    """Say in words whether a refit is due, and which signs exceed their limits."""
     exceeded = [sign.what for sign in signs if sign.over]
     return f"a refit is due ({', '.join(exceeded)})" if exceeded else "no refit is due"
 
 
 def _shift(what: str, first: float | None, last: float | None, most: float, *, both_ways: bool = False) -> Sign:
-    """Make the sign of a share that may rise by at most ``most`` since the fit; ``both_ways``: or fall."""
+    """Check whether a share has risen by more than ``most``; with ``both_ways``, whether it has changed by more."""
     figure, at_fit = ("not measured" if share is None else f"{share:.1%}" for share in (last, first))
     rise = None if first is None or last is None else round(last - first, 6)
     value = abs(rise) if rise is not None and both_ways else rise
-    limit = f"{100 * most:g} points {'from that' if both_ways else 'more than'} after the fit"
+    limit = f"{100 * most:g} points {'above or below the value' if both_ways else 'more than'} after the fit"
     return Sign(what, f"{figure}, after the fit {at_fit}", limit, value, most)
 
 
 def _new_words(changes: Sequence[Entry]) -> list[Sign]:
-    """Make the sign of words outside the vocabulary; none if the graph was not made from text."""
+    """Check the share of words outside the vocabulary. Return no sign if the graph was not made from text."""
     counts = [(entry["what"], entry["words"], entry["unknown_words"]) for entry in changes if "words" in entry]
     if not counts:
         return []
@@ -120,7 +120,7 @@ def _new_words(changes: Sequence[Entry]) -> list[Sign]:
 
 
 def _losing_classes(changes: Sequence[Entry], last: dict[str, Any], max_loss: float) -> Sign:
-    """Make the sign of classes that lost more than ``max_loss`` of recall since they were first measured."""
+    """Check how many classes have lost more than ``max_loss`` of recall since they were first measured."""
     first: dict[str, float] = {}
     for entry in changes:
         if entry["what"] == "rename":
@@ -139,7 +139,7 @@ def _losing_classes(changes: Sequence[Entry], last: dict[str, Any], max_loss: fl
 
 
 def _outgrown_classes(labels: LabelStore, shot: int) -> Sign:
-    """Make the sign of few-shot classes that have enough labels for session 0 by now."""
+    """Check for few-shot classes that now have enough labels to be session-0 classes at a refit."""
     classes = labels.class_of_column()[labels.columns]
     sizes = np.bincount(classes[classes >= 0], minlength=len(labels.classes))
     large = np.flatnonzero(few_shot_classes(labels) & (sizes >= shot + 2))
@@ -200,7 +200,7 @@ class ModelInfo:
 
 
 def info_of(state: ModelState, configuration: Configuration, folder: Path | None, *, full: bool) -> ModelInfo:
-    """See :meth:`GraphClassifier.info`. ``folder``: the folder of the model, if it has one."""
+    """Collect the result of :meth:`GraphClassifier.info`. ``folder`` is the folder of the model, if it has one."""
     entries, label_store = state.history.entries(), state.parts.label_store
     with written_by_graphfcl():
         changes = lineage(entries)
@@ -224,16 +224,16 @@ def info_of(state: ModelState, configuration: Configuration, folder: Path | None
 
 
 def signs_in_history(entries: Sequence[Entry], configuration: Configuration) -> list[Sign]:
-    """Return the signs that need nothing but the history."""
+    """Return the signs that can be computed from the history alone."""
     with written_by_graphfcl():
         changes = lineage(entries)
         return signs_of_age(changes, configuration, label_store=None, unknown=last_accuracy(changes).get("unknown"))
 
 
 def _unknown_share(state: ModelState, changes: Sequence[Entry], *, full: bool) -> float | None:
-    """Return the share of nodes that are called unknown; None if neither the history nor the cache has it.
+    """Return the share of nodes that are called unknown, or None if neither the history nor the cache has it.
 
-    ``full``: compute it if it is not known.
+    With ``full``, compute the share from the scores of all nodes.
     """
     measured, answering = last_accuracy(changes).get("unknown"), state.answering
     if measured is not None and not full:
@@ -246,6 +246,6 @@ def _unknown_share(state: ModelState, changes: Sequence[Entry], *, full: bool) -
 
 
 def bytes_on_disk(folder: Path) -> dict[str, int]:
-    """Return the sizes of a model's files by kind; none of them is read."""
+    """Return the sizes of a model's files by kind, without reading the files."""
     sizes = {kind: folder / name for kind, name in FILES.items()}
     return {kind: path.stat().st_size if path.is_file() else 0 for kind, path in sizes.items()}

@@ -52,7 +52,7 @@ class Versions:
 
     Args:
         path: Path of the folder.
-        use: Changes to where the graph folder of the model is and to the resources that may be used.
+        use: Overrides for the graph folder's location and resource limits.
     """
 
     def __init__(self, path: str | Path, use: FolderUse = AS_BEFORE) -> None:
@@ -68,7 +68,7 @@ class Versions:
     # Reading
 
     def pointer(self) -> tuple[int, str] | None:
-        """Return the newest version and its checksum; None if there is none."""
+        """Return the newest version and its checksum, or None if there is no version."""
         self._refuse_link()
         with self._whole_file():
             return self.database.newest(VERSION)
@@ -85,8 +85,9 @@ class Versions:
         return newest[0]
 
     def numbers(self, kind: str = VERSION) -> list[int]:
-        """Return the numbers of all versions, damaged ones included, ascending; or of another ``kind``, such as pruned
-        ones.
+        """Return version numbers, ascending, including damaged ones.
+
+        ``kind`` selects other documents, such as pruned versions.
         """
         with self._whole_file():
             return self.database.numbers(kind)
@@ -108,13 +109,13 @@ class Versions:
             raise self.damaged(version, str(error)) from error
 
     def load(self, version: int | None = None, *, device: str = "cpu") -> StoredVersion:
-        """Open a version; None: the newest one."""
+        """Open a version, by default the newest one."""
         manifest = self.manifest(self.current() if version is None else version)
         refuse = partial(self._unreadable, manifest)
         return StoredVersion(self.path, manifest, self.stored, self.cache, refuse, device, self.use)
 
     def history(self, upto: int | None = None, *, after: int = 0) -> list[Entry]:
-        """Return every change of the versions after ``after`` and up to ``upto``, oldest first, with their versions."""
+        """Return all changes of the versions after ``after`` and up to ``upto``, oldest first, with their versions."""
         last = self.current() if upto is None else whole_number(upto, "the version", 3)
         there = set(self.numbers())
         numbers = [number for number in sorted(there.union(self.numbers(PRUNED))) if after < number <= last]
@@ -131,7 +132,7 @@ class Versions:
             return [{"when": "", "what": "damaged", "error": f"version {number}: {error}"}]
 
     def stored_history(self, manifest: Manifest) -> History:
-        """Return the history of a version, which is read when it is used."""
+        """Return the history of a version. It is read from the database only when it is used."""
         past, count = manifest["past"], manifest["past"]["changes"] + len(manifest["changes"])
         return History(past=Past(lambda: self.history(manifest["version"]), count, past.get("accuracy")))
 
@@ -144,8 +145,13 @@ class Versions:
     ) -> None:
         """Store the answers of a version for its next reader.
 
-        ``write`` is ``write`` or ``start`` of the cache, which stores answers of a model in memory if it is the newest
-        version; None: the cache is not written.
+        Answers of a model in memory are written to the cache if the version is the newest one.
+
+        Args:
+            manifest: Manifest of the version.
+            parts: Parts of the version.
+            answers: Answers of the version.
+            write: The cache's method ``write`` or ``start``, or None to skip caching.
         """
 
         def cache(contents: CacheContents) -> None:
@@ -166,7 +172,7 @@ class Versions:
             ) from error
 
     def damaged(self, version: int, why: str) -> InputError:
-        """Make the error that names a damaged or missing version, what is wrong with it, and how to go on."""
+        """Make the error for a damaged or missing version: what is wrong with it, and how to continue."""
         newest, there = self.pointer(), self.numbers()
         if newest is None:
             return InputError(f"{self.path} does not hold a model any more: check the path.")
@@ -200,7 +206,7 @@ class Versions:
         return self.damaged(number, why)
 
     def refuse_missing_chunks(self, version: int) -> None:
-        """Refuse to continue from a version of which a chunk is missing or has another length."""
+        """Raise an InputError if a chunk of a version is missing or has the wrong length."""
         try:
             for name, size in chunks_of(self.database, self.manifest(version)).items():
                 stored = self.database.chunk_size(name)
@@ -210,8 +216,9 @@ class Versions:
             raise self.damaged(version, str(error)) from error
 
     def _refuse_link(self) -> None:
-        """Refuse a link in place of a folder: graphfcl would write and delete files elsewhere. The database checks its
-        own files.
+        """Refuse a link in place of the folder of checkpoints: graphfcl would write and delete files elsewhere.
+
+        The database checks its own files.
         """
         if (self.path / FITTING).is_symlink():
             raise InputError(
@@ -225,11 +232,12 @@ class Versions:
     def writing(self, wait: float = 60.0) -> Iterator[dict[str, Any] | None]:
         """Hold the lock of the folder: only one process writes at a time.
 
-        Another process waits ``wait`` seconds, then it is refused. The lock file is locked as long as the context
-        lasts, and SQLite's own lock protects the database even if that file is removed. Anything not committed at the
-        end is undone.
+        If another process holds the lock, this call waits up to ``wait`` seconds and then raises an error. The lock
+        file is locked as long as the context lasts. SQLite's own lock protects the database even if the lock file is
+        removed. Changes that are not committed at the end of the context are undone.
 
-        If an erasure was interrupted, it is completed first; the context then gives its report, otherwise None.
+        Yields:
+            The report of an interrupted erasure, which is completed first, or None.
         """
         with ExitStack() as stack:
             try:
@@ -251,7 +259,7 @@ class Versions:
             yield finished
 
     def refuse_unrelated(self, loaded: int | None) -> None:
-        """Refuse to write a model after a version that it was neither loaded from nor saved as."""
+        """Raise an InputError if the newest version is not the one that the model was loaded from or saved as."""
         newest = self.pointer()
         if newest is not None and loaded != newest[0]:
             raise InputError(
@@ -262,7 +270,7 @@ class Versions:
     def write(
         self, parts: ModelParts, history: History, *, loaded: int | None, request: Entry | None = None
     ) -> Manifest:
-        """Write the next version; the caller holds the lock. The first version holds the whole history.
+        """Write the next version. The caller holds the lock. The first version contains the whole history.
 
         Args:
             parts: Parts of the model.
@@ -292,14 +300,14 @@ class Versions:
             return self.put_manifest(manifest)
 
     def put_manifest(self, manifest: Manifest) -> Manifest:
-        """Write a manifest within a transaction; returns it with its checksum."""
+        """Write a manifest within a transaction, and return it with its checksum."""
         manifest = {"graphfcl": __version__, "written": now(), **manifest}
         digest = self.database.put_document(VERSION, manifest["version"], manifest)
         return {**manifest, "sha256": digest}
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """Commit everything that is written inside; after an error nothing is written."""
+        """Commit everything that is written inside the context. After an error, nothing is written."""
         try:
             with self._whole_file():
                 self.database.begin()
@@ -309,14 +317,17 @@ class Versions:
             self.database.rollback()
 
     def rollback(self, version: int, *, wait: float = 60.0) -> int:
-        """Write a new version equal to an old one; returns its number. Newer versions may be damaged."""
+        """Write a new version equal to an old one, and return its number. Newer versions may be damaged."""
         version = whole_number(version, "the version", 3)
-        self.current()  # an error if there is none
+        self.current()  # raises an error if there is no version
         with self.writing(wait):
             return self.write_rollback(version)["version"]
 
     def write_rollback(self, version: int, *, request: Entry | None = None) -> Manifest:
-        """Do the same for a caller that holds the lock. ``request``: see :meth:`write`."""
+        """Write a rollback as in :meth:`rollback`, for a caller that holds the lock.
+
+        ``request`` has the same meaning as in :meth:`write`.
+        """
         old = self.load(version)
         old.verify()
         change = {**self.rollback_entry(old), **({} if request is None else {"request": request})}
@@ -346,7 +357,7 @@ class Versions:
         }
 
     def finish_erasure(self) -> dict[str, Any] | None:
-        """Delete what may still contain erased nodes after they were removed from all versions.
+        """Delete files that may still contain erased nodes after the nodes were removed from all versions.
 
         Returns the report of the erasure, or None if no erasure is unfinished.
         """
