@@ -260,5 +260,5 @@ def test_a_bad_name_changes_nothing(teachable: GraphClassifier) -> None:
 
 def test_a_group_of_another_graph_is_refused(teachable: GraphClassifier) -> None:
     group: Group = replace(teachable.groups()[0], nodes=("nobody",), typical=("nobody",))
-    with pytest.raises(InputError, match="or gone"):
+    with pytest.raises(InputError, match="or was removed"):
         teachable.name_group(group, "x")
