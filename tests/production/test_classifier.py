@@ -78,7 +78,7 @@ BAD = [
     ({"eight": ["no such node"]}, "is not in the graph"),
     ({"eight": [123456]}, "is not in the graph"),
     ({" ": "members"}, "empty class"),
-    ({"eight": "members", "nine": "members"}, "has the class 'eight'"),
+    ({"eight": "members", "nine": "members"}, "is labelled 'eight' in class 'eight', here it is 'nine'"),
     ({"eight": "labelled"}, "is labelled 'class-00' already"),
 ]
 

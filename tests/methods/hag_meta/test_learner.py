@@ -252,7 +252,7 @@ def test_chance_level_is_not_a_result() -> None:
         ("nlaa", "true", "did you mean 'nla'"),
         ("episodes", "many", "must be a whole number"),
         ("pretraining.epoch", "3", "did you mean 'epochs'"),
-        ("encoder", "gin", "there are gcn, gat"),
+        ("encoder", "gin", "must be one of gcn, gat"),
         ("pretraining.epochs", "0", "pretraining.epochs is 0; it must be at least 1"),
         ("queries", "0", "queries is 0"),
         ("dropout", "1.0", "below 1"),

@@ -86,7 +86,7 @@ def test_a_conflict_names_both_people_and_both_classes(model: GraphClassifier) -
             [support(EIGHT[0], "eight", "ann", "monday"), support(EIGHT[0], "nine", "bob", place="b.csv")]
         )
     assert "b.csv: node" in str(refused.value)
-    assert "with the class 'eight' (by ann, monday), here it is 'nine' (by bob)" in str(refused.value)
+    assert "is labelled 'eight' in here (by ann, monday), here it is 'nine' (by bob)" in str(refused.value)
     model.learn({"eight": EIGHT[:30]}, by="ann", when="monday")
     before = model.predict_proba()
     with pytest.raises(InputError) as refused:

@@ -74,7 +74,7 @@ def test_nothing_is_written_that_could_not_be_read(folder: Path, monkeypatch: py
     from graphfcl.production.store import database, parts
 
     before = stored_versions(folder)
-    for module, name, words in ((parts, "LARGEST_PART", "cannot be kept"), (database, "LARGEST", "several steps")):
+    for module, name, words in ((parts, "LARGEST_PART", "cannot be stored"), (database, "LARGEST", "several steps")):
         model = GraphClassifier.load(folder)
         model.learn({"nine": members("class-09")[:5]})
         versions = model._versions

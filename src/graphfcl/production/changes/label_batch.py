@@ -52,7 +52,7 @@ class Conflict:
 
     def __str__(self) -> str:
         label, place = quoted(self.label), self.earlier
-        has = f"is also in {place} with the class {label}" if place else f"is labelled {label} already"
+        has = f"is labelled {label} in {place}" if place else f"is labelled {label} already"
         return (
             f"{self.place}: node {quoted(self.node)} {has}{_by(self.statements)}, "
             f"here it is {quoted(self.new_label)}{_by(self.new_statements)}"
