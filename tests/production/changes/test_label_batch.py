@@ -97,7 +97,7 @@ def test_a_conflict_names_both_people_and_both_classes(model: GraphClassifier) -
     assert "keep or replace" in message
     assert "nothing was learned" in message
     np.testing.assert_array_equal(model.predict_proba(), before)
-    with pytest.raises(InputError, match="settled by refuse, keep, replace, not by 'mine'"):
+    with pytest.raises(InputError, match="on_conflict is 'mine': choose one of refuse, keep, replace"):
         model.learn({"nine": EIGHT[:1]}, on_conflict="mine")
 
 
