@@ -83,7 +83,7 @@ def test_a_life(model: Path, tmp_path: Path) -> None:
         ("node,class\nnobody,eight\n", "s.csv, line 2: node 'nobody' is not in the graph"),
         (
             "node,class\n{first},eight\n{first},nine\n",
-            "line 3: node '{first}' stands in s.csv, line 2 and has the class",
+            "line 3: node '{first}' is labelled 'eight' in s.csv, line 2, here",
         ),
         ("node,class\n{first},eight,x\n", "line 2: the row has 3 columns in place of 2"),
         ("node,class\n{first},\n", "line 2: node '{first}' has an empty class"),
