@@ -36,7 +36,7 @@ def test_on_the_disk_and_in_memory_it_finds_the_same(graph: Path, tmp_path: Path
 @pytest.mark.long
 def test_what_cannot_be_is_said_in_one_sentence(graph: Path, tmp_path: Path) -> None:
     cases = (
-        (["proto-gcn", "--memory", "100MB"], "proto-gcn needs the whole of"),
+        (["proto-gcn", "--memory", "100MB"], "proto-gcn needs all of"),
         (["proto-gcn", "--work", "slices"], "proto-gcn cannot work on disk: leave --work out"),
         (["proto-gcn", "--memory", "lots"], "--memory is 'lots'; write it as 4GB"),
         (
@@ -50,7 +50,7 @@ def test_what_cannot_be_is_said_in_one_sentence(graph: Path, tmp_path: Path) -> 
         assert message in " ".join(done.stderr.split())
         assert "Traceback" not in done.stderr
         if method == "proto-gcn" and "needs" in message:
-            assert "take anchor or sgc-ridge" in " ".join(done.stderr.split())
+            assert "use anchor or sgc-ridge" in " ".join(done.stderr.split())
 
 
 def test_options_of_folders_are_refused_elsewhere(tmp_path: Path) -> None:

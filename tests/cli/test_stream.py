@@ -166,7 +166,7 @@ def test_the_benchmark_s_streams_are_verified(tmp_path: Path) -> None:
     assert "wordnet: 10 of 10 streams are identical" in results["one"].out
     assert results["saved"].out == "This is the benchmark's stream of wordnet with seed 4, protocol version 3.\n"
     for name, text in (
-        ("other", "not the benchmark's stream of wordnet with seed 4"),
+        ("other", "differs from the benchmark's stream of wordnet with seed 4"),
         ("missing", "files of cora-topics are missing"),
         ("unlisted", "synthetic is not a graph of the benchmark"),
         ("seed", "leave the other options out"),

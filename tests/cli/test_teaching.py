@@ -107,8 +107,8 @@ def test_a_graph_without_a_model(tmp_path: Path) -> None:
 
 def test_bad_suggestions(model: Path, tmp_path: Path) -> None:
     for words, message in (
-        ((), "either --model"),
-        (("--model", model, "--graph", NAME), "either --model"),
+        ((), "give --model with a model folder, or --graph"),
+        (("--model", model, "--graph", NAME), "give --model with a model folder, or --graph"),
         (("--model", model, "--strategy", "typcal"), "did you mean 'typical'"),
         (("--model", tmp_path / "none"), "does not exist"),
         (("--model", model, "--data-dir", tmp_path), "--model does not use --data-dir"),
