@@ -215,10 +215,10 @@ def worst(confusion: np.ndarray, arrival: np.ndarray, session: int) -> float:  #
             SessionMetric(name="accuracy", title="", what="", of=worst),
             "graphfcl itself uses that name",
         ),
-        (register_metric, SessionMetric(name="x", title="", what="", of=None), "cannot be called"),  # type: ignore[arg-type]
+        (register_metric, SessionMetric(name="x", title="", what="", of=None), "is not callable"),  # type: ignore[arg-type]
         (register_dataset, 3, "it is not a graphfcl.Dataset"),
         (register_dataset, Dataset("debian", "", len, ""), "graphfcl itself uses that name"),  # type: ignore[arg-type]
-        (register_dataset, Dataset("x", "", None, ""), "cannot be called"),  # type: ignore[arg-type]
+        (register_dataset, Dataset("x", "", None, ""), "is not callable"),  # type: ignore[arg-type]
     ],
 )
 def test_what_cannot_be_registered_is_refused(register: Callable[[Any], Any], wrong: Any, why: str) -> None:
