@@ -50,7 +50,9 @@ def test_who_and_when_on_the_command_line(model: Path, tmp_path: Path) -> None:
         f"second.csv, line 4: node '{EIGHT[1]}' is labelled 'eight' already (by ann), here it is 'nine' (by carl)",
         "--on-conflict",
     )
-    assert_one_sentence(graphfcl_inside("learn", "--model", model, second, "--on-conflict", "no"), "choose one of refuse, keep, replace")
+    assert_one_sentence(
+        graphfcl_inside("learn", "--model", model, second, "--on-conflict", "no"), "choose one of refuse, keep, replace"
+    )
     assert graphfcl_inside("learn", "--model", model, second, "--on-conflict", "keep").code == 0
     other = table(tmp_path / "other.csv", f"node,class,by\n{EIGHT[1]},nine,dora\n")
     replaced = graphfcl("learn", "--model", model, other, "--on-conflict", "replace")
