@@ -79,7 +79,8 @@ def _check(dataset: Any, where: str) -> None:
     check_name(dataset.name, where, "the dataset")
     if not callable(dataset.load):
         raise InputError(
-            f"{where}: `load` of the dataset {dataset.name} is not callable: give a function (folder, options) -> Graph."
+            f"{where}: `load` of the dataset {dataset.name} is not callable: "
+            "give a function (folder, options) -> Graph."
         )
 
 
