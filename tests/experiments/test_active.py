@@ -130,10 +130,10 @@ def test_a_strategy_that_was_edited_meanwhile_is_told(
 
 
 def test_a_strategy_and_the_track_belong_together(stream: Stream) -> None:
-    with pytest.raises(InputError, match="name one"):
+    with pytest.raises(InputError, match="name a strategy"):
         Run(stream, "sgc-ridge", {})
     graph, protocol = load_dataset(GRAPH)
-    with pytest.raises(InputError, match="take that track"):
+    with pytest.raises(InputError, match="use that track"):
         Run(make_stream(graph, protocol, seed=1), "sgc-ridge", {}, strategy="random")
 
 

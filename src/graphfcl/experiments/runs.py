@@ -57,7 +57,7 @@ class Run:
     def __post_init__(self) -> None:
         if bool(self.strategy) != (self.stream.protocol.track == "active"):
             fix = "name a strategy" if not self.strategy else "use that track, or leave the strategy out"
-            raise InputError(f"the track 'active', and no other, needs a strategy: {fix}.")
+            raise InputError(f"only the track 'active' has a strategy, and it needs one: {fix}.")
 
     @property
     def seed(self) -> int:
