@@ -35,7 +35,7 @@ def test_the_ticked_members_of_a_group_are_taught_and_no_other(server: Client) -
     body = {"name": "wheels", "version": answer["version"], "by": "ann"}
     wrong = server.send("POST", "/v1/groups/1/name", {**body, "nodes": ["nobody"]})
     assert wrong.status == 422
-    assert "no member of group 1" in wrong.json["detail"]
+    assert "is not a member of group 1" in wrong.json["detail"]
     ticked = group["nodes"][1:5]
     assert server.send("POST", "/v1/groups/1/name", {**body, "nodes": ticked}).json["learned"] == 4
     assert [server.node(node).json["label"] for node in group["nodes"][:5]] == [None, *["wheels"] * 4]

@@ -189,7 +189,7 @@ def test_what_no_version_can_hold(folder: Path, free: list[str], monkeypatch: py
     with pytest.raises(Problem) as caught:
         writer.change(ChangeRequest("hash"), apply)
     assert (caught.value.status, writer.trouble) == (422, None)
-    assert "cannot be kept" in caught.value.detail
+    assert "cannot be stored" in caught.value.detail
     assert ModelFolder(folder).current() == 1
 
 
