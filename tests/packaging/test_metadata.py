@@ -11,7 +11,7 @@ from tests.packaging.project import PROJECT, ROOT, distribution, foreign_imports
 EXTRAS = PROJECT["optional-dependencies"]
 # Where the package may import what an extra brings; everywhere else it lives on its dependencies alone.
 PLACES = {
-    "networkx": ("graph/convert.py",),
+    "networkx": ("graph/networks.py",),
     "pyg": ("graph/convert.py",),
     "ray": ("runtime/tasks/ray_backend.py",),
     "submitit": ("runtime/tasks/submitit_backend.py",),
@@ -59,7 +59,7 @@ def test_the_package_imports_only_what_it_declares(imports: dict[str, set[str]])
 @pytest.mark.parametrize("line", ["import pandas", "def f():\n    from joblib import dump", "import networkx as nx"])
 def test_an_undeclared_import_is_noticed(line: str) -> None:
     assert undeclared("graph/tables/reader.py", foreign_imports(line))
-    assert not undeclared("graph/convert.py", foreign_imports("import networkx, numpy, os"))
+    assert not undeclared("graph/networks.py", foreign_imports("import networkx, numpy, os"))
 
 
 def test_every_dependency_is_imported(imports: dict[str, set[str]]) -> None:

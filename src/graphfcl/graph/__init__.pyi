@@ -15,7 +15,7 @@ from graphfcl.graph.graph import (
     TextSettings as TextSettings,
     UNKNOWN as UNKNOWN,
 )
-from graphfcl.graph.convert import from_networkx as from_networkx, to_networkx as to_networkx
+from graphfcl.graph.networks import from_networkx as from_networkx, to_networkx as to_networkx
 from graphfcl.graph.npz import (
     read_npz as read_npz,
     write_npz as write_npz,
