@@ -111,17 +111,9 @@ class Session:
 class PaperSession(Session):
     """Session of the protocol ``paper``, with sampled queries and their labels, as in Algorithm 2 of the paper.
 
-    Results of learners that use it are marked "trained on query labels".
+    Results of learners that use it are marked "trained on query labels". Other arguments are those of :class:`Session`.
 
     Args:
-        number: As in :class:`Session`.
-        new_classes: As in :class:`Session`.
-        supports: As in :class:`Session`.
-        support_labels: As in :class:`Session`.
-        visible_graph: As in :class:`Session`.
-        track: As in :class:`Session`.
-        earlier: As in :class:`Session`.
-        earlier_labels: As in :class:`Session`.
         queries: Node numbers of the sampled queries.
         query_labels: Columns of the queries.
 
@@ -142,17 +134,10 @@ class PaperSession(Session):
 class PooledSession(Session):
     """Session with labels of the pool: nodes of the new classes that are neither supports nor queries.
 
-    Only learners that declare it receive such sessions. Their results are marked "uses pool labels".
+    Only learners that declare it receive such sessions. Their results are marked "uses pool labels". Other arguments
+    are those of :class:`Session`.
 
     Args:
-        number: As in :class:`Session`.
-        new_classes: As in :class:`Session`.
-        supports: As in :class:`Session`.
-        support_labels: As in :class:`Session`.
-        visible_graph: As in :class:`Session`.
-        track: As in :class:`Session`.
-        earlier: As in :class:`Session`.
-        earlier_labels: As in :class:`Session`.
         pool: Node numbers of the pool.
         pool_labels: Columns of the pool.
 
