@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from graphfcl.graph.ids import ClassLabel
 from graphfcl.graph.tables.frames import is_table
-from graphfcl.production.answering import AnsweringModel
+from graphfcl.production.advising import AdvisingModel
 from graphfcl.production.labels.label_store import REVIEWED, Statement, Support
 
 if TYPE_CHECKING:  # predictions do not import what only a change needs
@@ -14,7 +14,7 @@ if TYPE_CHECKING:  # predictions do not import what only a change needs
     from graphfcl.production.labelling.groups import Group
 
 
-class TeachableModel(AnsweringModel):
+class TeachableModel(AdvisingModel):
     """A model whose labels and classes can be changed. Each method is one change; an error changes nothing."""
 
     def learn(
