@@ -80,7 +80,7 @@ class Covering(Strategy):
         ]
 
     def _neighbours(self, state: ActiveLearningState, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Find the nearest nodes of the candidates. Rows without a visible node are nobody's neighbours.
+        """Find the nearest nodes of the candidates. Rows without a visible node are not neighbours of any candidate.
 
         Returns:
             Vectors of unit length by which nodes are compared, shape (n, d), and the nearest nodes of the candidates

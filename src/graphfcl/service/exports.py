@@ -50,7 +50,7 @@ def export_routes(service: Service) -> APIRouter:
 
 
 def label_rows(snapshot: Snapshot) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
-    """Return column names and rows. A label has one row per person who gave it, or one row if nobody is named."""
+    """Return column names and rows. A label has one row per person who gave it, or one row if no person is named."""
     columns = snapshot.model.label_columns()
     names = [*LABEL_COLUMNS, *(name for name in columns if name not in LABEL_COLUMNS)]
     empty = [""] * len(columns["node"])

@@ -22,7 +22,7 @@ const name = holder();
 /** Leases these nodes and releases all others; resolves to the ids of those that someone else has leased. */
 export async function claim(ids) {
   claimed = ids;
-  if (!token()) return []; // without a token nobody labels
+  if (!token()) return []; // without a token, labels are refused
   try {
     return (await ask("/v1/queue/leases", { holder: name, ids }, { quiet: true })).taken;
   } catch {

@@ -5,7 +5,7 @@ import { neighboursAddress, readReady } from "./ready.js";
 import { say, tellError } from "./status.js";
 
 const COLOURS = 7; // of the classes that are most frequent in the picture; the others are grey
-// A mark for each colour, so that nobody needs to distinguish colours; page.css has the same marks for the legend.
+// A mark for each colour, so that colours need not be distinguished; page.css has the same marks for the legend.
 const MARKS = [
   { shape: "ellipse", width: 9, height: 9 },
   { shape: "ellipse" },
