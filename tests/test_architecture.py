@@ -104,7 +104,7 @@ def test_methods_seen_from_above() -> None:
     """The contract and its neighbours, the methods, and three folders of parts."""
     folder = ROOT / "methods"
     names = {path.stem for path in folder.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
-    entry = {"__init__", "learner", "progress", "registry", "settings", "testing"}
+    entry = {"__init__", "learner", "progress", "registry", "settings", "state", "testing"}
     methods = {inspect.getmodule(learner).__name__.split(".")[2] for learner in CLASSES}  # type: ignore[union-attr]
     assert names == entry | methods | {"bases", "shared", "blocks"}
 
@@ -131,7 +131,9 @@ def test_code_above_methods_names_no_method() -> None:
         texts = {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
         assert not texts & names, f"{place} names {texts & names}"
         single = {name for name in imported(path) if name.startswith("graphfcl.methods.") and name in MODULES}
-        single -= {f"graphfcl.methods.{part}" for part in ("learner", "progress", "registry", "settings", "testing")}
+        single -= {
+            f"graphfcl.methods.{part}" for part in ("learner", "progress", "registry", "settings", "state", "testing")
+        }
         shared = ("graphfcl.methods.shared", "graphfcl.methods.blocks")  # parts and tables, of no method
         assert all(name.startswith(shared) for name in single), f"{place} imports {single}"
 

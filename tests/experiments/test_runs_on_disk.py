@@ -6,7 +6,7 @@ import pytest
 
 from graphfcl import GraphfclWarning, GraphFolder, Progress
 from graphfcl.experiments import Run, load_checkpoint, run, runs, save_checkpoint
-from graphfcl.methods.learner import LastTables
+from graphfcl.methods.state import LastTables
 from graphfcl.runtime.files import file_lock, temporary_beside
 from tests.methods.blocks.samples import folder_of, random_graph
 from tests.methods.blocks.streams import stream_of

@@ -18,8 +18,9 @@ from graphfcl.active.untrained import untrained_vectors
 from graphfcl.evaluation.evaluate import Evaluation, fit_base, learner_for, report_session, scores_in_blocks
 from graphfcl.graph import VisibleNodes
 from graphfcl.methods.blocks.work_folder import alone_on
-from graphfcl.methods.learner import NO_STORE, SILENT, EncoderStore, Learner, Progress
+from graphfcl.methods.learner import SILENT, Learner, Progress
 from graphfcl.methods.progress import progress_of
+from graphfcl.methods.state import NO_STORE, EncoderStore
 from graphfcl.metrics import ActiveRecord, balanced_accuracy, confusion_matrix
 from graphfcl.stream import Session, Stream
 from graphfcl.stream.split import strategy_generator

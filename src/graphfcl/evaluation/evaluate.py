@@ -13,9 +13,10 @@ import numpy as np
 from graphfcl.errors import DivergenceError, InputError
 from graphfcl.graph.convert import is_graph
 from graphfcl.methods.blocks.work_folder import alone_on
-from graphfcl.methods.learner import NO_STORE, SILENT, DeclaredFlags, EncoderStore, Learner, Progress
+from graphfcl.methods.learner import SILENT, DeclaredFlags, Learner, Progress
 from graphfcl.methods.progress import progress_of
 from graphfcl.methods.registry import find_method
+from graphfcl.methods.state import NO_STORE, EncoderStore
 from graphfcl.metrics import (
     StreamMetrics,
     balanced_accuracy,

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from graphfcl.errors import GraphfclWarning, InputError
-from graphfcl.methods.learner import EncoderStore, LearnerState, Tensors
 from graphfcl.methods.shared.checkpoint import load_checkpoint, save_checkpoint
+from graphfcl.methods.state import EncoderStore, LearnerState, Tensors
 from graphfcl.runtime.files import file_lock
 from graphfcl.stream import Stream, session_zero_hash, stream_hash
 from graphfcl.version import __version__

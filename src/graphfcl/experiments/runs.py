@@ -21,9 +21,10 @@ from graphfcl.evaluation import Evaluation, active_record, evaluate, evaluate_ac
 from graphfcl.experiments.encoders import EncoderFolder
 from graphfcl.methods import SILENT, Learner, Progress, find_method, settings_as_json
 from graphfcl.methods.blocks.damaged_files import DamagedFile, computed_again
-from graphfcl.methods.learner import NO_STORE, DeclaredFlags
+from graphfcl.methods.learner import DeclaredFlags
 from graphfcl.methods.progress import progress_of
 from graphfcl.methods.shared.checkpoint import load_checkpoint, save_checkpoint
+from graphfcl.methods.state import NO_STORE
 from graphfcl.metrics import compute_active_metrics
 from graphfcl.runtime.files import read_bytes, write_bytes
 from graphfcl.runtime.memory import peak_bytes

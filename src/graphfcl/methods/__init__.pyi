@@ -3,17 +3,19 @@
 from graphfcl.methods.anchor import Anchor as Anchor
 from graphfcl.methods.hag_meta import HagMeta as HagMeta, HagMetaSettings as HagMetaSettings
 from graphfcl.methods.learner import (
-    NO_STORE as NO_STORE,
     SILENT as SILENT,
-    EncoderStore as EncoderStore,
     Explanation as Explanation,
-    Labelled as Labelled,
     Learner as Learner,
-    LearnerState as LearnerState,
     Progress as Progress,
-    Tensors as Tensors,
 )
 from graphfcl.methods.progress import ProgressBars as ProgressBars
+from graphfcl.methods.state import (
+    NO_STORE as NO_STORE,
+    EncoderStore as EncoderStore,
+    Labelled as Labelled,
+    LearnerState as LearnerState,
+    Tensors as Tensors,
+)
 from graphfcl.methods.registry import (
     GROUPS as GROUPS,
     LEARNERS as LEARNERS,

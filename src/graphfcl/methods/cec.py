@@ -22,7 +22,7 @@ from torch import nn
 
 from graphfcl.methods.bases.encoder_learner import Stage
 from graphfcl.methods.bases.episodic_learner import EpisodicLearner, EpisodicSettings
-from graphfcl.methods.learner import LearnerState, Progress
+from graphfcl.methods.learner import Progress
 from graphfcl.methods.settings import Count, Positive
 from graphfcl.methods.shared.episodes import Episode, PseudoIncrementalSampler
 from graphfcl.methods.shared.heads import CosineHead, unit
@@ -30,6 +30,7 @@ from graphfcl.methods.shared.parts import Part
 from graphfcl.methods.shared.prototype_network import PrototypeNetwork, class_means
 from graphfcl.methods.shared.supervised_training import SupervisedTraining
 from graphfcl.methods.shared.training_state import copy_weights
+from graphfcl.methods.state import LearnerState
 from graphfcl.nn import Encoder, GraphInputs, Linear
 from graphfcl.stream.sessions import BaseSession
 

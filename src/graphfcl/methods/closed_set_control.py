@@ -25,9 +25,10 @@ from scipy.sparse.linalg import svds
 
 from graphfcl.errors import InputError
 from graphfcl.graph.interfaces import VisibleNodes
-from graphfcl.methods.learner import NO_STORE, SILENT, EncoderStore, Learner, Progress
+from graphfcl.methods.learner import SILENT, Learner, Progress
 from graphfcl.methods.settings import CheckedSettings, Count, Number, Positive
 from graphfcl.methods.shared.untrained_features import prepare
+from graphfcl.methods.state import NO_STORE, EncoderStore
 from graphfcl.stream.sessions import BaseSession, Session
 
 

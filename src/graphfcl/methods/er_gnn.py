@@ -30,12 +30,12 @@ import numpy as np
 import torch
 
 from graphfcl.methods.bases.growing_head_learner import GrowingHeadLearner, LogitHeadSettings
-from graphfcl.methods.learner import Labelled
 from graphfcl.methods.settings import Count, Positive
 from graphfcl.methods.shared import exemplar_selection
 from graphfcl.methods.shared.fine_tuning import STEP_CANDIDATES, Steps
 from graphfcl.methods.shared.heads import unit
 from graphfcl.methods.shared.supervised_training import class_balanced, cross_entropies
+from graphfcl.methods.state import Labelled
 from graphfcl.nn import GraphInputs
 
 

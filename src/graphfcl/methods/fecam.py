@@ -37,10 +37,10 @@ import torch
 from graphfcl.errors import DivergenceError, InputError
 from graphfcl.methods.bases.closed_form_learner import Choice, ClosedFormLearner, ClosedFormSettings
 from graphfcl.methods.blocks import NodeTables
-from graphfcl.methods.learner import Tensors
 from graphfcl.methods.settings import Positive, Share, Weight
 from graphfcl.methods.shared.class_statistics import ClassMoments, calibrated_prototypes, similarity_weights
 from graphfcl.methods.shared.untrained_features import unit_rows
+from graphfcl.methods.state import Tensors
 
 WIDEST = 256  # maximum number of columns of a vector
 

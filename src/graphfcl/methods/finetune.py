@@ -12,8 +12,8 @@ from collections.abc import Callable
 import torch
 
 from graphfcl.methods.bases.growing_head_learner import GrowingHeadLearner, LogitHeadSettings
-from graphfcl.methods.learner import Labelled
 from graphfcl.methods.shared.supervised_training import cross_entropies
+from graphfcl.methods.state import Labelled
 from graphfcl.nn import tensor_of
 
 

@@ -23,13 +23,13 @@ import torch
 from torch import nn
 
 from graphfcl.methods.bases.growing_head_learner import GrowingHeadLearner, HeadSettings
-from graphfcl.methods.learner import Labelled
 from graphfcl.methods.settings import Count
 from graphfcl.methods.shared.exemplar_selection import herding
 from graphfcl.methods.shared.heads import unit
 from graphfcl.methods.shared.parts import OwnAttributes, Part
 from graphfcl.methods.shared.prototype_network import class_means, squared_distances
 from graphfcl.methods.shared.supervised_training import HeadLoss
+from graphfcl.methods.state import Labelled
 from graphfcl.nn import GraphInputs
 
 

@@ -33,7 +33,7 @@ from graphfcl.methods.anchor.head import retrained_head
 from graphfcl.methods.anchor.learner import Anchor
 from graphfcl.methods.anchor.settings import AnchorSettings
 from graphfcl.methods.blocks import NodeTables
-from graphfcl.methods.learner import Labelled, Learner, Progress, Tensors
+from graphfcl.methods.learner import Learner, Progress
 from graphfcl.methods.settings import Count, Positive
 from graphfcl.methods.shared.class_statistics import RidgeSums, counts_with, in_parts
 from graphfcl.methods.shared.memories import ReplayMemory, pool_among_supports
@@ -41,6 +41,7 @@ from graphfcl.methods.shared.parts import Part
 from graphfcl.methods.shared.supervised_training import head_training
 from graphfcl.methods.shared.training_state import copy_weights
 from graphfcl.methods.shared.untrained_features import unit_rows
+from graphfcl.methods.state import Labelled, Tensors
 from graphfcl.nn import Encoder, GraphInputs, Linear, tensor_of
 from graphfcl.stream.sessions import BaseSession, Session
 

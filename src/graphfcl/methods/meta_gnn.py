@@ -30,7 +30,7 @@ from torch.func import functional_call
 from graphfcl.errors import DivergenceError
 from graphfcl.graph.interfaces import VisibleNodes
 from graphfcl.methods.bases.episodic_learner import EpisodicLearner, EpisodicSettings
-from graphfcl.methods.learner import Labelled, Progress, Tensors, no_labels, select_labelled
+from graphfcl.methods.learner import Progress
 from graphfcl.methods.settings import Count, Limits, Positive
 from graphfcl.methods.shared.episodes import Episode, TaskSampler
 from graphfcl.methods.shared.fine_tuning import Steps, StepSettings
@@ -38,6 +38,12 @@ from graphfcl.methods.shared.parts import OwnAttributes, Part
 from graphfcl.methods.shared.prototype_network import NodeEmbeddings, PrototypeNetwork, class_means
 from graphfcl.methods.shared.training_state import check_finite
 from graphfcl.methods.shared.validation_sessions import ValidationSessions
+from graphfcl.methods.state import (
+    Labelled,
+    Tensors,
+    no_labels,
+    select_labelled,
+)
 from graphfcl.nn import Encoder, GraphInputs, tensor_of
 from graphfcl.stream.sessions import BaseSession, Session
 

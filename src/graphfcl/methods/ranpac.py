@@ -41,11 +41,12 @@ from graphfcl.methods.bases.closed_form_learner import (
     ClosedFormSettings,
 )
 from graphfcl.methods.blocks import NodeTables, RowBlock, Table
-from graphfcl.methods.learner import Progress, Tensors
+from graphfcl.methods.learner import Progress
 from graphfcl.methods.settings import Count, Positive
 from graphfcl.methods.shared.class_statistics import Parts, RidgeSums
 from graphfcl.methods.shared.parts import OwnAttributes, Part
 from graphfcl.methods.shared.validation_sessions import ValidationSessions
+from graphfcl.methods.state import Tensors
 
 RELEASED_PENALTIES = tuple(10.0**power for power in range(-8, 9))
 LEFT_OUT = 5  # one node in five is left out to choose the penalty of the released form

@@ -29,11 +29,12 @@ import torch
 from graphfcl.graph.interfaces import VisibleNodes
 from graphfcl.methods.bases.closed_form_learner import Choice, ClosedFormLearner
 from graphfcl.methods.blocks import NodeTables
-from graphfcl.methods.learner import Explanation, Tensors
+from graphfcl.methods.learner import Explanation
 from graphfcl.methods.settings import CheckedSettings, Count, Positive, Weight
 from graphfcl.methods.shared.class_statistics import Parts, RidgeSums
 from graphfcl.methods.shared.surroundings import Surroundings, strongest
 from graphfcl.methods.shared.untrained_blocks import HOPS
+from graphfcl.methods.state import Tensors
 
 BLOCKS = ("own features", "features around")
 

@@ -25,9 +25,9 @@ import torch
 
 from graphfcl.methods.bases.closed_form_learner import Choice, ClosedFormLearner, ClosedFormSettings
 from graphfcl.methods.blocks import NodeTables
-from graphfcl.methods.learner import Tensors
 from graphfcl.methods.settings import Positive, Share
 from graphfcl.methods.shared.class_statistics import ClassSums, calibrated_prototypes, similarity_weights
+from graphfcl.methods.state import Tensors
 
 
 @dataclass(frozen=True)

@@ -40,11 +40,12 @@ from torch import nn
 from graphfcl.graph.interfaces import VisibleNodes
 from graphfcl.methods.bases.closed_form_learner import Choice, ClosedFormLearner
 from graphfcl.methods.blocks import NodeTables
-from graphfcl.methods.learner import Labelled, Learner, Progress, Tensors
+from graphfcl.methods.learner import Learner, Progress
 from graphfcl.methods.settings import CheckedSettings, Count, Number, Positive, Weight
 from graphfcl.methods.shared.memories import SampledMemory
 from graphfcl.methods.shared.supervised_training import class_balanced, cross_entropies
 from graphfcl.methods.shared.training_state import LBFGS, check_finite
+from graphfcl.methods.state import Labelled, Tensors
 from graphfcl.metrics import balanced_accuracy, confusion_matrix
 from graphfcl.nn import Linear, tensor_of
 from graphfcl.stream.sessions import BaseSession, Session

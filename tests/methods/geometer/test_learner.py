@@ -9,7 +9,7 @@ import torch
 from graphfcl import InputError, Protocol, Stream, find_method, load_dataset, make_stream
 from graphfcl.methods.geometer.learner import Geometer, SessionClasses, Teacher, proximity
 from graphfcl.methods.geometer.network import memorability, separability, uniformity
-from graphfcl.methods.learner import join_labelled
+from graphfcl.methods.state import join_labelled
 from graphfcl.nn import GraphInputs
 from tests.golden.samples import SHORT
 from tests.methods.geometer.test_network import plain_prototype

@@ -28,8 +28,9 @@ from graphfcl.methods.anchor.rounds import run_rounds, with_neighbours
 from graphfcl.methods.anchor.settings import AnchorSettings, Neighbourhood
 from graphfcl.methods.blocks import MemoryNeed, NodeTables, RowBlock, Table
 from graphfcl.methods.blocks.interface import TYPES, count_of_each_class, some_of_each_class
-from graphfcl.methods.learner import Progress, Tensors
+from graphfcl.methods.learner import Progress
 from graphfcl.methods.shared.validation_sessions import STEP_DRAWS, ValidationSessions
+from graphfcl.methods.state import Tensors
 from graphfcl.nn import tensor_of
 from graphfcl.stream import BaseSession
 

@@ -23,8 +23,8 @@ import torch
 
 from graphfcl.methods.anchor.settings import AnchorSettings
 from graphfcl.methods.blocks import NodeTables, RowBlock, Table
-from graphfcl.methods.learner import Labelled, Tensors
 from graphfcl.methods.shared.untrained_features import symmetric
+from graphfcl.methods.state import Labelled, Tensors
 
 CHUNK = 16_384  # rows that are converted from 16 to 32 bits at a time
 MIN_LABELS_FOR_LENGTH = 20  # classes with this many labels determine the usual length of means

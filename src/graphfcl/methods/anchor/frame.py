@@ -16,8 +16,8 @@ from graphfcl.graph.interfaces import VisibleNodes
 from graphfcl.methods.anchor.class_sums import CHUNK, class_sums
 from graphfcl.methods.blocks import NodeTables, RowBlock, Table
 from graphfcl.methods.blocks.interface import ROWS, TYPES, RowMap
-from graphfcl.methods.learner import Labelled, Tensors
 from graphfcl.methods.shared.untrained_features import unit_rows
+from graphfcl.methods.state import Labelled, Tensors
 
 FRAME = ("centre.0", "centre.1", "centre.2", "middle", "whitening")
 LARGEST = 1e4  # largest entry of a root R, so that it can be stored in 16 bits

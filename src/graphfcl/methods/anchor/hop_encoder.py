@@ -16,7 +16,7 @@ from torch.nn.functional import gelu
 
 from graphfcl.methods.blocks import NodeTables, RowBlock, Table
 from graphfcl.methods.blocks.interface import ROWS
-from graphfcl.methods.learner import Labelled, Progress
+from graphfcl.methods.learner import Progress
 from graphfcl.methods.shared.supervised_training import (
     Places,
     SupervisedSettings,
@@ -26,6 +26,7 @@ from graphfcl.methods.shared.supervised_training import (
 )
 from graphfcl.methods.shared.training_state import Adam, make_adam
 from graphfcl.methods.shared.untrained_features import around_rows, unit_rows
+from graphfcl.methods.state import Labelled
 from graphfcl.nn import Encoder, GraphInputs, Linear, tensor_of
 from graphfcl.nn.encoders import dropout
 

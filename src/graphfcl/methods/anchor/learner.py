@@ -66,18 +66,16 @@ from graphfcl.methods.anchor.storage import FIRST_LAYER, AnchorKnowledge, first_
 from graphfcl.methods.bases.encoder_learner import EncoderLearner, Stage
 from graphfcl.methods.blocks import NodeTables, Table, open_tables
 from graphfcl.methods.blocks.interface import TYPES, Tensors, some_of_each_class
-from graphfcl.methods.learner import (
-    EncoderStore,
-    Explanation,
-    Labelled,
-    LastTables,
-    Learner,
-    LearnerState,
-    Progress,
-)
+from graphfcl.methods.learner import Explanation, Learner, Progress
 from graphfcl.methods.shared.parts import Part
 from graphfcl.methods.shared.supervised_training import SupervisedTraining, head_training
 from graphfcl.methods.shared.untrained_features import around_rows
+from graphfcl.methods.state import (
+    EncoderStore,
+    Labelled,
+    LastTables,
+    LearnerState,
+)
 from graphfcl.nn import Encoder, GcnRows, GraphInputs, Linear, tensor_of
 from graphfcl.stream import BaseSession, Session
 

@@ -22,8 +22,8 @@ import torch
 from graphfcl.methods.anchor.class_sums import Anchors, in_blocks, log_probabilities, probabilities, products_of
 from graphfcl.methods.anchor.settings import AnchorSettings
 from graphfcl.methods.blocks import NodeTables, RowBlock, Table
-from graphfcl.methods.learner import Labelled, Tensors
 from graphfcl.methods.shared.untrained_features import symmetric
+from graphfcl.methods.state import Labelled, Tensors
 
 SCALE = 8.0  # factor of r before its softmax
 LABELS_FOR_HALF = 20.0  # a class with this many labels has the weight g/2

@@ -32,7 +32,7 @@ from graphfcl.methods.anchor.head import mix_with_head
 from graphfcl.methods.anchor.ridge import RidgeSums, shares_of, with_ridge
 from graphfcl.methods.anchor.settings import AnchorSettings, Neighbourhood
 from graphfcl.methods.blocks import NodeTables, RowBlock, Table
-from graphfcl.methods.learner import Tensors
+from graphfcl.methods.state import Tensors
 
 PRIOR_LINKS = 50.0  # κ: number of pseudo-links
 EXPECTED_HOMOPHILY = 0.3  # h: fraction of pseudo-links that stay within the class

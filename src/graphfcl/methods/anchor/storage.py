@@ -15,10 +15,16 @@ from graphfcl.methods.anchor.rounds import answer_tensors
 from graphfcl.methods.anchor.settings import AnchorSettings, Neighbourhood
 from graphfcl.methods.blocks import MemoryNeed, NodeTables, Table
 from graphfcl.methods.blocks.interface import count_of_each_class, some_of_each_class
-from graphfcl.methods.learner import Labelled, Progress, Tensors, join_labelled, select_labelled
+from graphfcl.methods.learner import Progress
 from graphfcl.methods.shared.parts import Part
 from graphfcl.methods.shared.untrained_features import in_steps, upper_triangle
 from graphfcl.methods.shared.validation_sessions import STEP_DRAWS
+from graphfcl.methods.state import (
+    Labelled,
+    Tensors,
+    join_labelled,
+    select_labelled,
+)
 from graphfcl.nn import tensor_of
 from graphfcl.stream import BaseSession
 

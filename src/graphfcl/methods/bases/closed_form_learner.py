@@ -15,7 +15,7 @@ from graphfcl.methods.bases.encoder_learner import EncoderLearner, EncoderSettin
 from graphfcl.methods.blocks import MemoryNeed, NodeTables, RowBlock, Table, open_tables
 from graphfcl.methods.blocks.interface import some_of_each_class
 from graphfcl.methods.blocks.opening import open_whole
-from graphfcl.methods.learner import Labelled, LastTables, Learner, Progress, Tensors, join_labelled
+from graphfcl.methods.learner import Learner, Progress
 from graphfcl.methods.settings import Count, Weight
 from graphfcl.methods.shared.class_statistics import ClassStatistics, Parts, counts_with, in_parts
 from graphfcl.methods.shared.parts import OwnAttributes, Part
@@ -23,6 +23,12 @@ from graphfcl.methods.shared.prototype_network import PrototypeNetwork
 from graphfcl.methods.shared.untrained_blocks import UntrainedBlocks
 from graphfcl.methods.shared.untrained_features import unit_rows
 from graphfcl.methods.shared.validation_sessions import ValidationSessions, choose_over_draws
+from graphfcl.methods.state import (
+    Labelled,
+    LastTables,
+    Tensors,
+    join_labelled,
+)
 from graphfcl.nn import Encoder, GraphInputs, tensor_of
 from graphfcl.stream.sessions import BaseSession, Session
 

@@ -11,12 +11,19 @@ from torch import nn
 
 from graphfcl.errors import DivergenceError, InputError
 from graphfcl.graph.interfaces import VisibleNodes
-from graphfcl.methods.learner import NO_STORE, SILENT, EncoderStore, Labelled, Learner, LearnerState, Progress, Tensors
+from graphfcl.methods.learner import SILENT, Learner, Progress
 from graphfcl.methods.settings import CheckedSettings, Count, Share, require_choice
 from graphfcl.methods.shared.embedding_cache import EmbeddingCache
 from graphfcl.methods.shared.parts import ClassMemory, OwnAttributes, Part
 from graphfcl.methods.shared.supervised_training import OwnEncoder, SupervisedSettings, SupervisedTraining, pretrain
 from graphfcl.methods.shared.training_state import copy_weights, with_prefix, without_prefix
+from graphfcl.methods.state import (
+    NO_STORE,
+    EncoderStore,
+    Labelled,
+    LearnerState,
+    Tensors,
+)
 from graphfcl.metrics import balanced_accuracy, confusion_matrix
 from graphfcl.nn import ENCODERS, Encoder, GraphInputs, Linear, tensor_of
 from graphfcl.stream.sessions import BaseSession, Session

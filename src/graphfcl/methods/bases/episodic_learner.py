@@ -12,7 +12,7 @@ from torch import nn
 
 from graphfcl.graph.interfaces import VisibleNodes
 from graphfcl.methods.bases.encoder_learner import EncoderLearner, EncoderSettings, Stage
-from graphfcl.methods.learner import Labelled, Progress, Tensors
+from graphfcl.methods.learner import Progress
 from graphfcl.methods.settings import Count, Number, Positive, Weight
 from graphfcl.methods.shared.episodes import DeviceEpisode, Episode, Sampler
 from graphfcl.methods.shared.fine_tuning import FineTuning
@@ -29,6 +29,7 @@ from graphfcl.methods.shared.training_state import (
     take_step,
 )
 from graphfcl.methods.shared.validation_sessions import KnownClasses, ValidationSessions, held_out_folds
+from graphfcl.methods.state import Labelled, Tensors
 from graphfcl.nn import GraphInputs
 from graphfcl.stream.sessions import BaseSession, Session
 

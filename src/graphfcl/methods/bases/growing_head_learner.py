@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from graphfcl.methods.bases.encoder_learner import EncoderLearner, EncoderSettings, Stage
-from graphfcl.methods.learner import Labelled, Progress
+from graphfcl.methods.learner import Progress
 from graphfcl.methods.settings import Weight
 from graphfcl.methods.shared.fine_tuning import FineTuning, StepSettings, choose_on_copy
 from graphfcl.methods.shared.heads import AdjustmentSettings, LogitAdjustment, grown
@@ -24,6 +24,7 @@ from graphfcl.methods.shared.supervised_training import (
     session_zero,
 )
 from graphfcl.methods.shared.training_state import make_adam, take_steps
+from graphfcl.methods.state import Labelled
 from graphfcl.nn import Encoder, GraphInputs, Linear, tensor_of
 from graphfcl.stream.sessions import BaseSession, Session
 

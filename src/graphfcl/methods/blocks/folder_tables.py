@@ -29,8 +29,9 @@ from graphfcl.methods.blocks.row_tasks import (
 from graphfcl.methods.blocks.source import Source
 from graphfcl.methods.blocks.stored_table import StoredTable
 from graphfcl.methods.blocks.work_folder import Arrays, WorkFolder, arrays_key, key_of
-from graphfcl.methods.learner import SILENT, Labelled, Progress
+from graphfcl.methods.learner import SILENT, Progress
 from graphfcl.methods.shared.untrained_features import WIDEST, leading_vectors_from, prepare
+from graphfcl.methods.state import Labelled
 from graphfcl.nn import GraphInputs
 from graphfcl.runtime.resources import Need
 

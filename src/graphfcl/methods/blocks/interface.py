@@ -21,7 +21,8 @@ from graphfcl.graph.interfaces import VisibleNodes
 from graphfcl.graph.views import Features
 from graphfcl.graph.visible import VisibleGraph
 from graphfcl.methods.blocks.work_folder import Arrays
-from graphfcl.methods.learner import Labelled, Progress
+from graphfcl.methods.learner import Progress
+from graphfcl.methods.state import Labelled
 from graphfcl.nn import GraphInputs
 
 Tensors = dict[str, torch.Tensor]

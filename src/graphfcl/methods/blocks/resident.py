@@ -25,8 +25,9 @@ from graphfcl.methods.blocks.interface import (
     Tensors,
 )
 from graphfcl.methods.blocks.work_folder import Arrays
-from graphfcl.methods.learner import Labelled, Progress
+from graphfcl.methods.learner import Progress
 from graphfcl.methods.shared.untrained_features import WIDEST, leading_vectors
+from graphfcl.methods.state import Labelled
 from graphfcl.nn import GraphInputs, tensor_of
 from graphfcl.nn.matrices import SparseMatrix
 

@@ -68,13 +68,19 @@ from graphfcl.methods.geometer.network import (
     separability,
     uniformity,
 )
-from graphfcl.methods.learner import EncoderStore, Labelled, Progress, join_labelled, select_labelled
+from graphfcl.methods.learner import Progress
 from graphfcl.methods.settings import Count, Number, Weight
 from graphfcl.methods.shared.episodes import Episode, NodePools, TaskSampler, flatten, split_draw
 from graphfcl.methods.shared.fine_tuning import FineTuning, StepSettings
 from graphfcl.methods.shared.prototype_network import query_shares, weighted_cross_entropy
 from graphfcl.methods.shared.training_state import make_adam, take_steps
 from graphfcl.methods.shared.validation_sessions import KnownClasses
+from graphfcl.methods.state import (
+    EncoderStore,
+    Labelled,
+    join_labelled,
+    select_labelled,
+)
 from graphfcl.nn import Encoder, GraphInputs
 from graphfcl.stream.sessions import BaseSession, Session
 

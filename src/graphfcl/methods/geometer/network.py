@@ -6,7 +6,6 @@ import numpy as np
 import torch
 from torch import nn
 
-from graphfcl.methods.learner import Labelled, join_labelled
 from graphfcl.methods.shared.episodes import Episode
 from graphfcl.methods.shared.prototype_network import (
     NodeEmbeddings,
@@ -15,6 +14,7 @@ from graphfcl.methods.shared.prototype_network import (
     squared_distances,
     weighted_prototypes,
 )
+from graphfcl.methods.state import Labelled, join_labelled
 from graphfcl.nn import Encoder, GraphInputs, Linear, tensor_of
 
 

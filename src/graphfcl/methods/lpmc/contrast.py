@@ -20,11 +20,12 @@ from scipy.sparse import csgraph, csr_matrix
 from torch import nn
 
 from graphfcl.graph.visible import VisibleGraph
-from graphfcl.methods.learner import Progress, Tensors
+from graphfcl.methods.learner import Progress
 from graphfcl.methods.settings import CheckedSettings, Limits, Number, Positive, Weight
 from graphfcl.methods.shared.heads import unit
 from graphfcl.methods.shared.supervised_training import TrainingLoop
 from graphfcl.methods.shared.training_state import Adam, check_finite, make_adam, take_step
+from graphfcl.methods.state import Tensors
 from graphfcl.nn import GraphInputs, Linear
 
 SMALLEST_PART = 5  # minimum mean number of nodes of a part; small graphs have fewer parts

@@ -56,7 +56,7 @@ from torch import nn
 
 from graphfcl.methods.bases.encoder_learner import Stage
 from graphfcl.methods.bases.episodic_learner import EpisodicLearner, EpisodicSettings
-from graphfcl.methods.learner import Labelled, Progress, join_labelled
+from graphfcl.methods.learner import Progress
 from graphfcl.methods.lpmc.contrast import ContrastiveTraining, ContrastSettings, ProjectionHead
 from graphfcl.methods.lpmc.micro_clusters import MicroClusters
 from graphfcl.methods.settings import Count, Positive, Weight
@@ -67,6 +67,7 @@ from graphfcl.methods.shared.parts import Part
 from graphfcl.methods.shared.prototype_network import NodeEmbeddings, PrototypeNetwork, class_means, query_shares
 from graphfcl.methods.shared.training_state import take_steps
 from graphfcl.methods.shared.validation_sessions import KnownClasses
+from graphfcl.methods.state import Labelled, join_labelled
 from graphfcl.nn import Encoder, GraphInputs, tensor_of
 from graphfcl.stream.sessions import BaseSession, Session
 

@@ -52,7 +52,7 @@ import torch
 from torch import nn
 
 from graphfcl.methods.bases.encoder_learner import EncoderLearner, Stage
-from graphfcl.methods.learner import Labelled, LearnerState, Progress, join_labelled
+from graphfcl.methods.learner import Progress
 from graphfcl.methods.mecoin.memory import (
     Batches,
     Books,
@@ -70,6 +70,7 @@ from graphfcl.methods.shared.parts import OwnAttributes, Part
 from graphfcl.methods.shared.supervised_training import SupervisedTraining, head_training, session_zero
 from graphfcl.methods.shared.training_state import EarlyStopping
 from graphfcl.methods.shared.validation_sessions import ValidationSessions
+from graphfcl.methods.state import Labelled, LearnerState, join_labelled
 from graphfcl.metrics import balanced_accuracy, confusion_matrix
 from graphfcl.nn import Encoder, GraphInputs, Linear, tensor_of
 from graphfcl.stream.sessions import BaseSession, Session

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from graphfcl.errors import InputError
-from graphfcl.methods.learner import LearnerState
+from graphfcl.methods.state import LearnerState
 from graphfcl.runtime.files import read_bytes, safetensors_header, write_bytes
 
 if TYPE_CHECKING:

@@ -16,9 +16,9 @@ from typing import Any, ClassVar, Self
 import torch
 
 from graphfcl.errors import DivergenceError
-from graphfcl.methods.learner import Tensors
 from graphfcl.methods.shared.parts import ClassMemory
 from graphfcl.methods.shared.untrained_features import symmetric, unit_rows
+from graphfcl.methods.state import Tensors
 
 CHUNK = 4096  # vectors that are converted to 64 bits at a time
 BLOCK = 128  # vectors of one class whose products are summed at a time

@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 import torch
 
-from graphfcl.methods.learner import Labelled, join_labelled
+from graphfcl.methods.state import Labelled, join_labelled
 from graphfcl.nn import GraphInputs
 from graphfcl.stream.sessions import BaseSession
 

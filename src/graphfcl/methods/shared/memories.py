@@ -10,10 +10,15 @@ from scipy import sparse
 
 from graphfcl.graph.views import Features
 from graphfcl.graph.visible import VisibleGraph, join_without_edges
-from graphfcl.methods.learner import Labelled, join_labelled, no_labels, select_labelled
 from graphfcl.methods.shared.exemplar_selection import first_of_each_class
 from graphfcl.methods.shared.parts import ClassMemory
 from graphfcl.methods.shared.prototype_network import NodeEmbeddings, PrototypeNetwork
+from graphfcl.methods.state import (
+    Labelled,
+    join_labelled,
+    no_labels,
+    select_labelled,
+)
 from graphfcl.nn import GraphInputs
 from graphfcl.runtime.arrays import rank_in_run
 from graphfcl.stream.sessions import BaseSession, PooledSession, Session

@@ -5,8 +5,8 @@ from typing import Any, Self
 import numpy as np
 import torch
 
-from graphfcl.methods.learner import Labelled, Tensors
 from graphfcl.methods.shared.learned_attributes import pack, unpack
+from graphfcl.methods.state import Labelled, Tensors
 from graphfcl.stream.sessions import BaseSession
 
 

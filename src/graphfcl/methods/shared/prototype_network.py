@@ -7,9 +7,9 @@ import torch
 from torch import nn
 
 from graphfcl.graph.visible import VisibleGraph
-from graphfcl.methods.learner import Labelled, no_labels
 from graphfcl.methods.shared.episodes import DeviceEpisode, Episode
 from graphfcl.methods.shared.validation_sessions import ValidationSessions
+from graphfcl.methods.state import Labelled, no_labels
 from graphfcl.nn import Encoder, GcnEncoder, GcnRows, GraphInputs, Linear, tensor_of
 
 SMALLEST = 1e-12  # lower bound of attention values

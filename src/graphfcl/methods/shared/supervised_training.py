@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from graphfcl.methods.learner import SILENT, EncoderStore, Labelled, Progress, Tensors, select_labelled
+from graphfcl.methods.learner import SILENT, Progress
 from graphfcl.methods.settings import CheckedSettings, Count, Positive, Weight
 from graphfcl.methods.shared.parts import Part
 from graphfcl.methods.shared.training_state import (
@@ -29,6 +29,12 @@ from graphfcl.methods.shared.training_state import (
     take_step,
     with_prefix,
     without_prefix,
+)
+from graphfcl.methods.state import (
+    EncoderStore,
+    Labelled,
+    Tensors,
+    select_labelled,
 )
 from graphfcl.nn import Encoder, GraphInputs, Linear, tensor_of
 from graphfcl.stream.sessions import BaseSession

@@ -11,8 +11,8 @@ import torch
 from torch import nn
 
 from graphfcl.errors import DivergenceError
-from graphfcl.methods.learner import Tensors
 from graphfcl.methods.shared.episodes import DeviceEpisode
+from graphfcl.methods.state import Tensors
 from graphfcl.nn import GraphInputs
 
 WARM_UP = 2  # steps per shape that run normally before one is recorded

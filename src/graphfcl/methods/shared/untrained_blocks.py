@@ -6,9 +6,9 @@ import numpy as np
 import torch
 
 from graphfcl.methods.blocks import MemoryNeed, NodeTables, RowBlock, Table
-from graphfcl.methods.learner import Tensors
 from graphfcl.methods.shared.parts import Part
 from graphfcl.methods.shared.untrained_features import around_rows, unit_rows
+from graphfcl.methods.state import Tensors
 
 HOPS = 2
 

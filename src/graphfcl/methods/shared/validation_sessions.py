@@ -12,8 +12,9 @@ from typing import TypeVar
 
 import numpy as np
 
-from graphfcl.methods.learner import Labelled, Progress, join_labelled, select_labelled
+from graphfcl.methods.learner import Progress
 from graphfcl.methods.shared.episodes import Episode, NodePools, flatten, no_places, split_draw
+from graphfcl.methods.state import Labelled, join_labelled, select_labelled
 from graphfcl.metrics import balanced_accuracy, confusion_matrix, harmonic_mean
 from graphfcl.stream.sessions import BaseSession, Session
 

@@ -11,7 +11,7 @@ from torch import nn
 from graphfcl.errors import InputError
 from graphfcl.graph.visible import VisibleGraph
 from graphfcl.methods.bases.growing_head_learner import HeadSettings
-from graphfcl.methods.learner import SILENT, Labelled, Progress
+from graphfcl.methods.learner import SILENT, Progress
 from graphfcl.methods.settings import Fraction, Number, Positive, Weight
 from graphfcl.methods.shared.fine_tuning import STEP_CANDIDATES, Steps
 from graphfcl.methods.shared.heads import CosineHead, unit
@@ -23,6 +23,7 @@ from graphfcl.methods.shared.supervised_training import (
     SupervisedTraining,
     class_balanced,
 )
+from graphfcl.methods.state import Labelled
 from graphfcl.nn import Encoder, GatEncoder, GcnEncoder, GraphInputs, Linear, dropout
 from graphfcl.nn.encoders import GatLayer
 

@@ -9,8 +9,9 @@ import torch
 
 from graphfcl.datasets import load_dataset
 from graphfcl.graph.graph import Graph
-from graphfcl.methods.learner import DeclaredFlags, Learner, LearnerState, Progress
+from graphfcl.methods.learner import DeclaredFlags, Learner, Progress
 from graphfcl.methods.settings import with_changes
+from graphfcl.methods.state import LearnerState
 from graphfcl.stream.protocol import Protocol
 from graphfcl.stream.sessions import Session
 from graphfcl.stream.stream import Stream, make_stream

@@ -14,7 +14,7 @@ import numpy as np
 
 from graphfcl.errors import InputError, did_you_mean, quoted, shown
 from graphfcl.graph.ids import CLASS_NAME, ClassLabel, TextRule, bare_name, class_label, fold_names, normal, text_of
-from graphfcl.methods.learner import Labelled
+from graphfcl.methods.state import Labelled
 
 BY = TextRule("name in 'by'", 200)
 WHEN = TextRule("time in 'when'", 100)

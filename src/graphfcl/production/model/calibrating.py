@@ -9,7 +9,7 @@ from graphfcl.errors import InputError, counted, quoted
 from graphfcl.graph import VisibleNodes
 from graphfcl.methods import SILENT, Learner, Progress
 from graphfcl.methods.blocks.interface import some_of_each_class
-from graphfcl.methods.learner import Labelled
+from graphfcl.methods.state import Labelled
 from graphfcl.production.answers.answers import Answers, ModelAnswers, class_probabilities
 from graphfcl.production.answers.calibration import Calibration, ModelScores, unknown_share
 from graphfcl.production.answers.ood_scores import MANY_NODES, Evidence

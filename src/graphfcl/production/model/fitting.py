@@ -11,7 +11,7 @@ from graphfcl.graph import VisibleNodes
 from graphfcl.graph.ids import ClassLabel
 from graphfcl.graph.interfaces import AnyGraph
 from graphfcl.methods import Learner, Progress, find_method
-from graphfcl.methods.learner import EncoderStore, Labelled, Tensors
+from graphfcl.methods.state import EncoderStore, Labelled, Tensors
 from graphfcl.production.answers.calibration import Calibration, HeldOutResult
 from graphfcl.production.graph import ModelGraph, kind_of
 from graphfcl.production.labels.label_store import LabelStore

@@ -19,9 +19,9 @@ from graphfcl.active.untrained import untrained_vectors
 from graphfcl.errors import DivergenceError, GraphfclWarning
 from graphfcl.graph import VisibleNodes
 from graphfcl.methods import Learner, Progress
-from graphfcl.methods.learner import EncoderStore, Labelled, select_labelled
 from graphfcl.methods.progress import HELD_OUT
 from graphfcl.methods.shared.validation_sessions import ValidationSessions, held_out_folds
+from graphfcl.methods.state import EncoderStore, Labelled, select_labelled
 from graphfcl.production.answers.calibration import (
     KEPT,
     SUPPORTS_KEPT,
