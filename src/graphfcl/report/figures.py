@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from graphfcl.metrics import SeedSummary
 from graphfcl.report.blocks import Block, by_strength, kind_text, prominent, version_text
 from graphfcl.report.rows import POOL, QUERIES, Row, summary
 from graphfcl.runtime.figures import draw_sessions, new_figure, percent_axis, save_figure
@@ -153,6 +154,20 @@ def draw_line(panel: Any, x: np.ndarray, y: np.ndarray, row: Row, style: Style, 
         markevery=max(1, -(-x.size // MOST_MARKS)),
         label=row.name + "".join(f" ({mark})" for mark in row.marks),
     )
+
+
+def draw_summaries(
+    panel: Any, summaries: Sequence[SeedSummary | None], row: Row, style: Style
+) -> tuple[str, float, float] | None:
+    """Draw means with 95 % bands at x = 0, 1, …, where None is a gap; the labelled end of the line, if it has one."""
+    points = [(place, found) for place, found in enumerate(summaries) if found is not None]
+    if not points:
+        return None
+    x, mean = np.array([place for place, _ in points]), np.array([found.mean for _, found in points])
+    draw_line(panel, x, mean, row, style, dashed=POOL in row.marks)
+    half = np.array([found.interval or 0.0 for _, found in points])
+    panel.fill_between(x, mean - half, mean + half, color=style.light, alpha=0.12, linewidth=0)
+    return None if summaries[-1] is None else (row.name, float(x[-1]), float(mean[-1]))
 
 
 def label_ends(panel: Any, ends: Sequence[tuple[str, float, float]], styles: Mapping[str, Style]) -> None:

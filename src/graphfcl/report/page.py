@@ -19,6 +19,7 @@ from graphfcl.report.figures import Style, colour_rules, curves_figure, row_styl
 from graphfcl.report.findings import Findings, collect
 from graphfcl.report.rows import Row
 from graphfcl.report.shots import MEASURES, PICTURES, shot_curves, shots_figure
+from graphfcl.report.sweeps import sweep_figure, sweep_table, sweeps
 from graphfcl.report.table import LATEX, latex, markdown, plain_summary
 from graphfcl.report.table1 import read_dataset_table
 from graphfcl.report.tables import (
@@ -33,8 +34,6 @@ from graphfcl.report.tables import (
     overview_table,
     result_table,
     side_by_side,
-    sweep_table,
-    sweeps,
 )
 from graphfcl.report.times import time_figure
 from graphfcl.runtime.files import write_bytes
@@ -113,8 +112,7 @@ def _pictures(findings: Findings) -> dict[str, Callable[[Path, Mapping[str, Styl
     """Return functions that draw the figures of each grid and protocol, by name of the figure."""
     groups: dict[tuple[str, str], list[Block]] = {}
     for block in findings.blocks:
-        if block.grid.kind != "sweep":
-            groups.setdefault((block.grid.name, block.protocol["name"]), []).append(block)
+        groups.setdefault((block.grid.name, block.protocol["name"]), []).append(block)
     pictures: dict[str, Callable[[Path, Mapping[str, Style]], None]] = {}
     grids = {grid for grid, _ in groups}
     for (grid, protocol), blocks in groups.items():
@@ -123,6 +121,8 @@ def _pictures(findings: Findings) -> dict[str, Callable[[Path, Mapping[str, Styl
             draws = {end: partial(shots_figure, metric=metric) for end, metric in PICTURES.items()}
         elif blocks[0].grid.kind == "embed":
             draws = {"": embedding_figure}
+        elif blocks[0].grid.kind == "sweep":
+            draws = {"": sweep_figure}
         else:
             draws["-time"] = time_figure
         for end, draw in draws.items():

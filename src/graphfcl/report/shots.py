@@ -10,7 +10,7 @@ import numpy as np
 from graphfcl.metrics import SeedSummary
 from graphfcl.report.blocks import Block, labels_text
 from graphfcl.report.comparison import code_notes, mark_notes, marked_name
-from graphfcl.report.figures import Style, add_legend, draw_line, label_ends, panels_with_legend
+from graphfcl.report.figures import Style, add_legend, draw_summaries, label_ends, panels_with_legend
 from graphfcl.report.rows import POOL, Row
 from graphfcl.report.table import Table, figure, plain_summary
 from graphfcl.runtime.figures import percent_axis, save_figure
@@ -125,21 +125,11 @@ def shots_figure(blocks: Sequence[Block], path: str | Path, styles: Mapping[str,
     every = shot_curves(blocks)
     figure_, panels = panels_with_legend(len(every))
     for panel, curves in zip(panels, every, strict=False):
-        places, ends = np.arange(len(curves.labels)), []
-        for name, row in curves.rows.items():
-            points = [(place, one) for place, one in zip(places, curves.figures(name, metric), strict=True) if one]
-            if not points:
-                continue
-            x, mean = np.array([place for place, _ in points]), np.array([one.mean for _, one in points])
-            draw_line(panel, x, mean, row, styles[name], dashed=POOL in row.marks)
-            half = np.array([one.interval or 0.0 for _, one in points])
-            panel.fill_between(x, mean - half, mean + half, color=styles[name].light, alpha=0.12, linewidth=0)
-            ends += (
-                [(name, float(x[-1]), float(mean[-1]))] if x[-1] == places[-1] else []
-            )  # some cells may not have run
-        label_ends(panel, ends, styles)
+        lines = ((row, curves.figures(name, metric)) for name, row in curves.rows.items())
+        ends = [draw_summaries(panel, found, row, styles[row.name]) for row, found in lines]
+        label_ends(panel, list(filter(None, ends)), styles)
         panel.set_title(curves.dataset if len({c.dataset for c in every}) == len(every) else curves.title, fontsize=9)
-        panel.set_xticks(places, curves.labels)
+        panel.set_xticks(range(len(curves.labels)), curves.labels)
         panel.set_xlabel(AXIS)
         percent_axis(panel)
     panels[0].set_ylabel(MEASURES[metric].replace(", ", ",\n"), fontsize=8)

@@ -2,12 +2,11 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 
 import numpy as np
 
-from graphfcl.metrics import SeedSummary, active_metrics
+from graphfcl.metrics import active_metrics
 from graphfcl.report.active import active_table
 from graphfcl.report.blocks import Block, kind_text
 from graphfcl.report.comparison import (
@@ -23,9 +22,9 @@ from graphfcl.report.comparison import (
     printed_rows,
 )
 from graphfcl.report.findings import Findings
-from graphfcl.report.rows import Row
 from graphfcl.report.shots import MEASURES, shot_curves
 from graphfcl.report.statistics import Comparison
+from graphfcl.report.sweeps import sweep_table, sweeps
 from graphfcl.report.table import Table, bold_rows, figure, two_digits
 from graphfcl.report.table1 import read_dataset_table
 
@@ -199,50 +198,6 @@ def choice_table(block: Block) -> Table:
 
 def _names(block: Block) -> tuple[str, ...]:
     return tuple(row.name for row in block.rows)
-
-
-@dataclass(frozen=True)
-class Sweep:
-    """One method on one dataset and protocol (``place``) for several N and K. ``rows`` maps (N, K) to a row."""
-
-    place: str
-    row: str
-    rows: dict[tuple[int, int], Row]
-
-    @property
-    def ways(self) -> list[int]:
-        return sorted({way for way, _ in self.rows})
-
-    @property
-    def shots(self) -> list[int]:
-        return sorted({shot for _, shot in self.rows})
-
-    @property
-    def title(self) -> str:
-        return f"{self.place}: {self.row}, average balanced accuracy (%)"
-
-    @property
-    def lines(self) -> list[list[SeedSummary | None]]:
-        """For each N, the averages over sessions at all K; None if there is no result."""
-        found = {place: row.summary("average") for place, row in self.rows.items()}
-        return [[found.get((way, shot)) for shot in self.shots] for way in self.ways]
-
-
-def sweeps(blocks: Sequence[Block]) -> list[Sweep]:
-    """Collect the parameter study by dataset, protocol, track and row."""
-    rows: dict[tuple[str, str], dict[tuple[int, int], Row]] = {}
-    for block in blocks:
-        for row in block.rows:
-            place = (block.protocol["way"], block.protocol["shot"])
-            rows.setdefault((block.title_with("N-way K-shot"), row.name), {})[place] = row
-    return [Sweep(*place, cells) for place, cells in rows.items()]
-
-
-def sweep_table(sweep: Sweep) -> Table:
-    """Table with the average accuracy of one method, N in rows and K in columns."""
-    rows = tuple((f"{way}-way", *map(figure, line)) for way, line in zip(sweep.ways, sweep.lines, strict=True))
-    columns = ("", *(f"{shot}-shot" for shot in sweep.shots))
-    return Table(sweep.title, columns, rows, notes=tuple(code_notes(sweep.rows.values())))
 
 
 def all_tables(findings: Findings) -> list[tuple[str, list[Table]]]:
