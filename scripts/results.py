@@ -28,7 +28,7 @@ GRIDS = {  # name → words after `graphfcl bench`
     "shots": f"shots --graph {FIVE} --seeds 5",
     "table2-paper": f"table2 --protocol paper --graph {FIVE} --methods {PAPER} --seeds 5",
     "tracks": "results/grids/tracks.toml",
-    "sweep": f"sweep --graph {TWO} --seeds 3",
+    "sweep": f"sweep --graph {TWO} --seeds 5",
     "embed": f"embed --graph {TWO}",
     "forty": "results/grids/anchor-forty.toml",
     "anchor-parts": "results/grids/anchor-parts.toml",

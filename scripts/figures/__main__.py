@@ -12,7 +12,7 @@ from pathlib import Path
 
 from PIL import Image
 
-from scripts.figures import ablation, anchor, comparisons, others, released, reproduction, tuning
+from scripts.figures import ablation, anchor, comparisons, others, parameters, released, reproduction, tuning
 from scripts.figures.reading import ROOT
 
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
@@ -36,6 +36,8 @@ PARTS: dict[str, Callable[..., str]] = {
     "query-labels": reproduction.query_labels,
     "paper-strongest": reproduction.paper_strongest,
     "paper-drops": reproduction.paper_drops,
+    "parameter-leads": parameters.lead_table,
+    "parameter-gains": parameters.gain_table,
     "ablation": ablation.ablation,
     "parts": ablation.parts,
     "nla-tla": ablation.nla_against_tla,
@@ -62,6 +64,7 @@ PICTURES = {  # below docs/images → below results
     "times.png": "bench/table2-time.png",
     "active.png": "active/active.png",
     "embedding.png": "bench/embed.png",
+    "parameters.png": "bench/sweep.png",
     "anchor-shots.png": "anchor/shots.png",
 }
 COLOURS = 128  # of a picture in the docs, whose file is then a third as large
