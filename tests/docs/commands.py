@@ -14,6 +14,7 @@ from graphfcl.cli.model import serve  # noqa: F401 (so that a page's process nee
 from tests.cli.command import Result, graphfcl_inside
 
 INSTALLERS = ("pip", "make", "uv", "conda")
+ADDRESS, TOKEN = "http://127.0.0.1:8765", "xT3…"  # as pages show them
 SERVING = re.compile(r"(http://[\d.]+:\d+)(?:/#token=(\S+))?")
 
 
@@ -74,9 +75,11 @@ class Shell:
         address = SERVING.search(line)
         if address is None:
             return Result(1, line, "the server does not say its address")
-        self.known["http://127.0.0.1:8765"] = address[1]
+        self.known[ADDRESS] = address[1]
         if address[2]:
-            self.known["xT3…"] = address[2]
+            self.known[TOKEN] = address[2]
+        for shown, meant in self.known.items():
+            line = line.replace(meant, shown)
         return Result(0, line, "")
 
     def close(self) -> None:

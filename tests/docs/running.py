@@ -66,7 +66,7 @@ class Runner:
             path.write_text(text)
             return
         shown = bool(block.values("output"))
-        with nullcontext() if shown or block.values("real") else small_world():
+        with nullcontext() if block.values("real") else small_world():
             if block.runs == "python":
                 self._python(block, self.shell.with_known(text))
             elif block.runs == "console":
@@ -81,7 +81,7 @@ class Runner:
             raise PageError(
                 f"{self._place(block)}: `{line}` ended with {done.code}\n{done.out[-2000:]}\n{done.err[-3000:]}"
             )
-        return done.out + done.err
+        return f"{done.out}\n{done.err}"
 
     def _console(self, block: Block, text: str, shown: bool) -> None:
         """A session: each line behind ``$`` is run; what stands below it is what it prints."""
