@@ -64,14 +64,14 @@ def fit(
     wait: Annotated[float, option("Seconds to wait while another process creates the model.", min=0)] = 0.0,
     large: FolderOptions,
 ) -> Output:
-    """Train a model on all labelled nodes of a graph and save it as a model folder."""
+    """Train and validate a model on the labelled nodes of a graph, and save it as a model folder."""
     source.check()
     name = methods.method_from(method).name
     hidden = [each.strip() for each in (hide_classes or "").split(",") if each.strip()]
     folder = production.ModelFolder(model)
     if resume and folder.was_just_fitted():
         folder.fit_checkpoints(resume=True).clear()
-        print_line("The fit had already finished when it was stopped.")
+        print_line("The model was already saved: there is nothing to resume.")
         return changed(folder.load(), model)
     with ExitStack() as stack:
         stack.enter_context(production.tidy_work(large.work, folder.has_fit))
@@ -96,7 +96,7 @@ def fit(
 
 
 def _resumed(options: FolderOptions, checkpoints: "production.FitCheckpoints") -> FolderOptions:
-    """The options, with the work folder of the interrupted fit if this one continues it."""
+    """Return the options with the work folder of the interrupted fit if this one continues it."""
     before = checkpoints.work_before()
     if before == IN_MEMORY and options.work is not None:
         raise InputError(
@@ -120,14 +120,15 @@ def labels(
     (table,) = opts.tables_of(nodes, database=database)
     classifier = options.load(version=version)
     columns = classifier.label_columns(listed_ids(table, classifier))
-    counts = {"version": classifier.version, "nodes": len(set(columns["node"].tolist())), "rows": len(columns["node"])}
+    nodes_found, rows = len(set(columns["node"].tolist())), len(columns["node"])
+    counts = {"version": classifier.version, "nodes": nodes_found, "rows": rows}
     if out is None:
         return Output({**counts, "labels": Rows([_rows(columns)])}, lambda: None)
     if out == STDOUT:
         _print_csv(iter([columns]))
     else:
         production.write_table(out, columns, "labels")
-    line = f"{counts['nodes']:,} labelled nodes, {counts['rows']:,} rows."
+    line = f"{counted(nodes_found, 'labelled node')}, {counted(rows, 'row')}."
     return Output({**counts, "out": str(out)}, lambda: _say_written(line, out))
 
 
@@ -208,7 +209,7 @@ def serve(
     address = Address(host, port, tuple(allow_host or ()))
     if folder.exists():
         with redirect_stdout(sys.stderr):  # the first line of standard output must be the address
-            compute_scores(folder.load())
+            compute_scores(folder.load(device=opts.requested_device(device)))
     serve(options.model, address, token_file, device=opts.requested_device(device), use=options.folder_use())
 
 

@@ -83,7 +83,7 @@ class EncoderStore:
         """Return the stored tensors of an encoder, or compute them.
 
         Args:
-            key: Everything that the encoder depends on besides the graph.
+            key: Everything that the encoder depends on besides the graph; so use one store for one graph.
             compute: Trains the encoder and returns its tensors.
 
         Returns:
@@ -96,7 +96,7 @@ NO_STORE = EncoderStore()
 
 
 class LastTables:
-    """The score tables on disk that a learner wrote last.
+    """The tables on disk that a learner wrote last.
 
     They are removed once the tables of the next session are complete, so that a run keeps one session on disk. Tables
     that another learner wrote are not touched. A copy of a learner starts with an empty list, and a resumed run
@@ -107,11 +107,14 @@ class LastTables:
         self.names: tuple[str, ...] = ()
 
     def recall(self, names: Iterable[str]) -> None:
-        """Restore the names from the process that is resumed. Anything that is not a table name is ignored."""
+        """Restore the names that another process recorded. Anything that is not a table name is ignored."""
         self.names = tuple(name for name in names if TABLE_NAME.fullmatch(name))
 
     def replace_by(self, folders: Sequence[Path]) -> None:
-        """Record these complete tables, and remove the previous ones. All must lie in one work folder."""
+        """Record these complete tables, and remove the previous ones. All must lie in one work folder.
+
+        Without folders nothing is removed and the names are forgotten.
+        """
         kept = tuple(folder.name for folder in folders)
         for name in set(self.names) - set(kept) if folders else ():
             shutil.rmtree(folders[0].parent / name, ignore_errors=True)

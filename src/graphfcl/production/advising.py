@@ -1,4 +1,4 @@
-"""What a model says about itself: what to label next, labels that look wrong, its classes and its state."""
+"""Suggest what to label, find labels that look wrong, and describe a model and its classes."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -105,15 +105,15 @@ class AdvisingModel(AnsweringModel):
     ) -> Any:
         """List labels that are probably wrong.
 
-        The confidence that a label is wrong is 1 − p, with p the probability of the label under a model that was
-        trained without it. Cross-fitting trains ``folds`` such models, each of which judges one part of the labels.
+        ``confidence`` is 1 − p, where p is the probability of the label under a model that was trained without
+        it. Cross-fitting trains ``folds`` such models, each of which judges one part of the labels.
         That takes about as long as ``folds`` fits without their calibration run. The model itself does not change. The
         only label of a class cannot be judged and is not listed; neither are labels that were reviewed.
 
         Args:
             nodes: Judge only the labels of these nodes, reviewed ones included. None: all labels.
             count: Largest number of labels to list; None: no limit.
-            threshold: Lowest confidence to list; 0 lists every label.
+            threshold: Lowest confidence to list; 0 lists every label that was judged.
             folds: Number of folds, at least 2.
             seed: Seed of the split into folds.
             progress: True prints the progress; a :class:`Progress` receives it.

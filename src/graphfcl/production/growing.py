@@ -48,7 +48,8 @@ class GrowingModel(TeachableModel):
         Args:
             source: Ids of one end of each edge.
             target: Ids of the other end of each edge.
-            weights: (e,) weights of the edges. None: new edges get weight 1, and existing edges keep theirs.
+            weights: (e,) weights of the edges. None: new edges get weight 1, and existing edges keep theirs. If the fit
+                counted or added up repeated edges, an edge gets the number of times it is listed instead.
             on_existing: What to do with edges that exist with another weight; see :meth:`grow`.
 
         Returns:
@@ -67,14 +68,15 @@ class GrowingModel(TeachableModel):
         A node that exists with the same features, or an edge that exists with the same weight, changes nothing.
 
         Args:
-            nodes: Tuple of ids, features and texts. Or a DataFrame or the Path of a table, with the columns of the
+            nodes: Tuple of ids, features and texts. Or a DataFrame or the Path of a table, with the column names of the
                 tables of the fit, or with ``node`` and the feature columns.
-            edges: Tuple of source ids, target ids and weights. Or a DataFrame or the Path of a table, with the columns
-                of the tables of the fit, or with ``source``, ``target`` and optionally ``weight``.
+            edges: Tuple of source ids, target ids and weights. Or a DataFrame or the Path of a table, with the column
+                names of the tables of the fit, or with ``source``, ``target`` and optionally ``weight``.
             on_existing: What to do with nodes and edges that exist with other features or another weight. ``refuse``
-                the whole change, ``skip`` them, or ``update`` them. An update replaces all features of a node.
-            unknown_ends: ``refuse`` edges to nodes that do not exist, or ``skip`` them. None: as for the tables of the
-                fit.
+                the whole change, ``skip`` them, or ``update`` them. An update replaces all features of a node,
+                and removes an edge whose new weight is 0.
+            unknown_ends: ``refuse`` edges to nodes that do not exist, or ``skip`` them. None: as at the fit, or
+                ``refuse`` if the graph was not read from tables.
 
         Returns:
             The classifier.
@@ -125,8 +127,9 @@ class GrowingModel(TeachableModel):
         """Remove edges and nodes in one change.
 
         Args:
-            nodes: Ids of the nodes to remove, or a DataFrame with the column ``node``.
-            edges: Tuple of source ids and target ids, or a DataFrame with the columns ``source`` and ``target``.
+            nodes: Ids of the nodes to remove, or a DataFrame or the Path of a table with the column ``node``.
+            edges: Tuple of source ids and target ids, or a DataFrame or the Path of a table with the columns ``source``
+                and ``target``.
 
         Returns:
             The classifier.

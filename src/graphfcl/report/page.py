@@ -272,7 +272,7 @@ def _numbers(matrix: np.ndarray) -> list[list[float | None]]:
 def _sweeps(findings: Findings) -> list[dict[str, Any]]:
     return [
         {
-            "method": sweep.row,
+            "method": sweep.name,
             "ways": sweep.ways,
             "shots": sweep.shots,
             "values": [[None if average is None else average.mean for average in line] for line in sweep.lines],

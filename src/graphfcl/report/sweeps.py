@@ -15,10 +15,13 @@ from graphfcl.runtime.figures import percent_axis, save_figure
 
 @dataclass(frozen=True)
 class Sweep:
-    """One method on one dataset and protocol (``place``) for several N and K. ``rows`` maps (N, K) to a row."""
+    """One method on one dataset for several N and K.
 
-    place: str
-    row: str
+    ``rules`` is a title with dataset and rules, ``name`` the name of the row, and ``rows`` maps (N, K) to its results.
+    """
+
+    rules: str
+    name: str
     rows: dict[tuple[int, int], Row]
 
     @property
@@ -31,23 +34,26 @@ class Sweep:
 
     @property
     def title(self) -> str:
-        return f"{self.place}: {self.row}, average balanced accuracy (%)"
+        return f"{self.rules}: {self.name}, average balanced accuracy (%)"
 
     @property
     def lines(self) -> list[list[SeedSummary | None]]:
-        """For each N, the averages over sessions at all K; None if there is no result."""
-        found = {place: row.summary("average") for place, row in self.rows.items()}
-        return [[found.get((way, shot)) for shot in self.shots] for way in self.ways]
+        """One list per N: the average over sessions at each K, or None without a result."""
+        return [[self.average(way, shot) for shot in self.shots] for way in self.ways]
+
+    def average(self, way: int, shot: int) -> SeedSummary | None:
+        row = self.rows.get((way, shot))
+        return None if row is None else row.summary("average")
 
 
 def sweeps(blocks: Sequence[Block]) -> list[Sweep]:
-    """Collect the parameter study by dataset, protocol, track and row."""
+    """Group rows by name, dataset and all rules except N and K."""
     rows: dict[tuple[str, str], dict[tuple[int, int], Row]] = {}
     for block in blocks:
         for row in block.rows:
-            place = (block.protocol["way"], block.protocol["shot"])
-            rows.setdefault((block.title_with("N-way K-shot"), row.name), {})[place] = row
-    return [Sweep(*place, cells) for place, cells in rows.items()]
+            key = (block.title_with("N-way K-shot"), row.name)
+            rows.setdefault(key, {})[block.protocol["way"], block.protocol["shot"]] = row
+    return [Sweep(*key, cells) for key, cells in rows.items()]
 
 
 def sweep_table(sweep: Sweep) -> Table:
@@ -58,27 +64,27 @@ def sweep_table(sweep: Sweep) -> Table:
 
 
 def sweep_figure(blocks: Sequence[Block], path: str | Path, styles: Mapping[str, Style]) -> None:
-    """Plot the average over sessions against K, with a panel per graph and N and a line with 95 % intervals per row."""
-    places = {block.title_with("N-way K-shot"): block.dataset for block in blocks}
-    unique = len(set(places.values())) == len(places)
-    found = sweeps(blocks)
-    ways = {place: sorted({way for each in found if each.place == place for way in each.ways}) for place in places}
-    shown = [(place, way) for place in places for way in ways[place]]
-    picture, panels = panels_with_legend(len(shown))
-    for panel, (place, way) in zip(panels, shown, strict=False):
-        group = [each for each in found if each.place == place]
-        shots = sorted({shot for each in group for shot in each.shots})
+    """Plot the average over sessions against K, a panel per dataset and N, with a line and its 95 % band per row."""
+    datasets = {block.title_with("N-way K-shot"): block.dataset for block in blocks}
+    unique = len(set(datasets.values())) == len(datasets)
+    panels_of: dict[tuple[str, int], list[Sweep]] = {}
+    for rules in datasets:
+        group = [sweep for sweep in sweeps(blocks) if sweep.rules == rules]
+        for way in sorted({way for sweep in group for way in sweep.ways}):
+            panels_of[rules, way] = group
+    picture, panels = panels_with_legend(len(panels_of))
+    for panel, ((rules, way), group) in zip(panels, panels_of.items(), strict=False):
+        shots = sorted({shot for sweep in group for shot in sweep.shots})
         ends = []
-        for each in group:
-            rows = [each.rows.get((way, shot)) for shot in shots]
-            row = next(iter(each.rows.values()))
-            averages = [None if one is None else one.summary("average") for one in rows]
-            ends.append(draw_summaries(panel, averages, row, styles[each.row]))
+        for sweep in group:
+            averages = [sweep.average(way, shot) for shot in shots]
+            row = next(iter(sweep.rows.values()))
+            ends.append(draw_summaries(panel, averages, row, styles[sweep.name]))
         label_ends(panel, list(filter(None, ends)), styles)
-        panel.set_title(f"{places[place] if unique else place}, {way}-way", fontsize=9)
+        panel.set_title(f"{datasets[rules] if unique else rules}, {way}-way", fontsize=9)
         panel.set_xticks(range(len(shots)), [str(shot) for shot in shots])
         panel.set_xlabel("labels per new class")
         percent_axis(panel)
     panels[0].set_ylabel("balanced accuracy,\naverage over sessions (%)", fontsize=8)
-    add_legend(panels, len(shown))
+    add_legend(panels, len(panels_of))
     save_figure(picture, path)

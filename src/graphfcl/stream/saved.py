@@ -1,7 +1,7 @@
 """Save and load streams as JSON with the user's node ids, so that a stream is the same on every machine.
 
-A file contains the random draw. Everything that follows from the graph and the draw, such as TF-IDF weights, is
-computed again.
+A file contains classes, node roles, tasks and queries. Everything that follows from them, the graph and the seed, such
+as TF-IDF weights and the numbers of nodes, is computed again.
 """
 
 import json
@@ -80,16 +80,16 @@ def stream_as_json(stream: Stream) -> dict[str, Any]:
 
 
 def stream_hash(stream: Stream) -> str:
-    """Return the SHA-256 of the draw (classes, role and number of each node) and of the protocol.
+    """Return the SHA-256 of the draw (classes, role and number of each node) and of the rules that it does not show.
 
-    Streams with the same hash are equal, on every machine.
+    Streams with the same hash have the same sessions, on every machine.
     """
     content = stream_as_json(stream)
     return _hash(stream, content, ("protocol_version", "name", "track", "way", "shot"))
 
 
 def session_zero_hash(stream: Stream) -> str:
-    """Return the SHA-256 of everything that a learner sees in session 0 except K.
+    """Return the SHA-256 of the draw of session 0, with its test nodes, without K.
 
     Streams with different novel sessions may have the same hash.
     """
@@ -104,7 +104,7 @@ def session_zero_hash(stream: Stream) -> str:
 def _hash(stream: Stream, content: dict[str, Any], rules: tuple[str, ...]) -> str:
     """Hash the draw and the named ``rules``, which do not show in the draw.
 
-    Rules that were added later are hashed only if they are not at their default, so that older hashes stay valid.
+    Of the optional rules, only those that are not at their default are hashed.
     """
     drawn = {key: content[key] for key in ("seed", "classes", "pseudo_novel_tasks", "queries")}
     drawn["graph"] = stream.graph.sha256

@@ -1,4 +1,4 @@
-"""From features to x(v): the blocks of f(v), their centres, and the whitening.
+"""Compute the centred feature blocks f(v) of a node, and from them its whitened unit vector x(v).
 
 The blocks of a node are its rows of XB (own features), Â…ÂXB (propagated features) and Z (encoder output). Each formula
 is a function of a chunk of rows, so it can be applied to the tables of large graphs chunk by chunk
@@ -153,7 +153,8 @@ def whitening(points: torch.Tensor, labels: torch.Tensor, count: int, shrinkage:
     This is the average of the pooled covariance, in which every label has the same weight, and of the class-balanced
     covariance, in which every class has the same weight. After multiplication by R, the regularised within-class
     covariance is I. R and Ŝ^(−1/2) differ only by a rotation, which changes no angle. If no class has two points, Ŝ is
-    a multiple of the identity. If S_w is almost zero, R is scaled down and ρ̄ is scaled up.
+    a multiple of the identity. If an entry of R exceeds 10⁴, as when S_w is almost zero, R is scaled down
+    and ρ̄ is scaled up. ρ is multiplied by 10 until the decomposition succeeds.
 
     Args:
         points: (n, D) vectors f of labelled nodes.

@@ -39,8 +39,8 @@ class FineTuning(Part):
         settings: Settings of the method. If they do not include :class:`StepSettings`, no step is taken.
 
     Attributes:
-        candidates: Choices to select from; the first one is no steps.
-        fallback: The choice if nothing can be validated.
+        candidates: Choices to select from: no steps and the listed pairs, or only the pair that the settings fix.
+        fallback: The choice if nothing can be validated: the fixed pair, else the first listed pair, else no steps.
         choice: The current choice. A method may append further values to steps and rate.
         scores: Score of each candidate on each part of the held-out classes so far, until :meth:`choose`.
     """
@@ -78,7 +78,8 @@ class FineTuning(Part):
 
         Args:
             validation: Validation sessions of this part.
-            score: From a draw of supports and a candidate to a score, or to several scores of which the best counts.
+            score: From a draw of supports and a candidate to a score, or to several scores. The best counts after each
+                is averaged over the draws.
             progress: Receives a step per candidate.
 
         Returns:
@@ -123,7 +124,7 @@ def open_choice(learner: Any, base: BaseSession) -> ValidationSessions | None:
 
 
 def choose_on_copy(learner: Any, base: BaseSession, progress: Progress) -> None:
-    """Choose by the accuracy of a copy that is fitted to the base classes and then learns all others in sessions."""
+    """Choose by the validation score of a copy that is fitted to the base classes and learns the others in sessions."""
     validation = open_choice(learner, base)
     if validation is None:
         return

@@ -55,7 +55,7 @@ class Part:
             setattr(self._owner, each, loaded)
 
     def copy_from(self, other: Self, device: torch.device) -> None:
-        """Copy the state of another part. A part with large tensors shares the tensors that it never writes to."""
+        """Copy the state of another part. Subclasses may share tensors that are never changed in place."""
         self.load(other.values(), other.tensors(), device)
 
     def stored(self) -> dict[str, int]:

@@ -16,7 +16,10 @@ STEP = 1024  # the index holds every 1024th id
 
 
 def id_arrays(ids: np.ndarray | Sequence[str], name: str = "ids") -> dict[str, np.ndarray]:
-    """Return arrays that hold ids: int64, or UTF-8 bytes and lengths, so that a long id does not widen all."""
+    """Return arrays that hold ids: int64, or UTF-8 bytes and lengths.
+
+    One long id then does not widen the whole array.
+    """
     if isinstance(ids, np.ndarray) and ids.dtype.kind == "i":
         return {name: ids.astype(np.int64, copy=False)}
     texts = [_bytes(str(text)) for text in ids]
@@ -25,7 +28,7 @@ def id_arrays(ids: np.ndarray | Sequence[str], name: str = "ids") -> dict[str, n
 
 
 def id_cuts(arrays: dict[str, np.ndarray], cuts: np.ndarray, name: str = "ids") -> dict[str, np.ndarray]:
-    """Return the cuts of the arrays of :func:`id_arrays` that correspond to cuts of the ids."""
+    """Convert cut positions in the ids to cut positions in the arrays of :func:`id_arrays`."""
     if name in arrays:
         return {name: cuts}
     lengths = arrays[f"{name}.lengths"]
@@ -68,7 +71,7 @@ def lookup_part(ids: np.ndarray) -> Part:
 
 
 class IdLookup:
-    """Finds the rows of ids that are written exactly as they are stored."""
+    """Finds the rows of ids in their usual spelling: 7 and ``"7"`` are the same id."""
 
     def __init__(self, part: Part) -> None:
         self._part, fence = part, part.value("fence")
@@ -77,7 +80,7 @@ class IdLookup:
         self._fence: list[Any] = fence if self.of_numbers else [bytes.fromhex(str(key)) for key in fence]
 
     def find_all(self, wanted: Sequence[Any]) -> list[int] | None:
-        """Return the rows of some ids; None if one of them does not exist. Every block is read once."""
+        """Return the rows of some ids; None if one of them does not exist. Each block that is needed is read once."""
         keys = [_whole_number(each) if self.of_numbers else _bytes(str(each)) for each in wanted]
         if any(key is None for key in keys) or (keys and not self._fence):
             return None
