@@ -71,7 +71,7 @@ def test_a_life(model: Path, tmp_path: Path) -> None:
     assert [entry["version"] for entry in entries] == list(range(1, 10))
     explained = graphfcl_inside("explain", "--model", model, eight[0])
     assert explained.code == 0, explained.err
-    assert "What speaks for" in explained.out
+    assert "Evidence for" in explained.out
     assert set(json.loads(graphfcl_inside("explain", "--model", model, eight[0], "--json").out)) == {
         "node", "classes", "blocks", "features", "around", "neighbours"
     }  # fmt: skip

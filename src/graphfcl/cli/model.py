@@ -146,7 +146,8 @@ def predict(
 ) -> Output:
     """Predict the classes of nodes.
 
-    The output columns are node, class, probability, unknown_score and unknown.
+    The output columns are node, class, probability, unknown_score and unknown. `--top` adds class_2, probability_2 and so
+    on, `--coverage` adds set.
     """
     _check_output(out, "predictions", as_json=as_json)
     (table,) = opts.tables_of(nodes, database=database)
@@ -247,16 +248,16 @@ def _rows(columns: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def _print_explanation(explanation: dict[str, Any]) -> None:
     rows = [(c["class"], f"{c['probability']:.3f}", f"{c['by_itself']:.3f}") for c in explanation["classes"]]
-    print_table(("class", "probability", "by itself"), rows, numbers=("probability", "by itself"))
+    print_table(("class", "probability", "without neighbours"), rows, numbers=("probability", "without neighbours"))
     first, second = (explanation["classes"][place]["class"] for place in (0, min(1, len(rows) - 1)))
-    print_line(f"What speaks for {first} (+) and for {second} (-):")
-    for title, key in (("block", "blocks"), ("own feature", "features"), ("node around", "around")):
+    print_line(f"Evidence for {first} (+) and for {second} (-):")
+    for title, key in (("block", "blocks"), ("own feature", "features"), ("neighbouring node", "around")):
         print_table(
             (title, "adds"), [(name, f"{value:+.3g}") for name, value in explanation[key].items()], numbers=("adds",)
         )
     titles = ["neighbour", "share", f"its own probability of {first}"]
     neighbours = [[n["node"], f"{n['share']:.3f}", f"{n['probability']:.3f}"] for n in explanation["neighbours"]]
     if any(n["adds"] for n in explanation["neighbours"]):  # the method uses which classes link to each other
-        titles.append("its link adds")
+        titles.append("link adds")
         neighbours = [[*row, f"{n['adds']:+.2f}"] for row, n in zip(neighbours, explanation["neighbours"], strict=True)]
-    print_table(titles, neighbours, numbers=("share", "its link adds"))
+    print_table(titles, neighbours, numbers=("share", "link adds"))
