@@ -146,8 +146,8 @@ def predict(
 ) -> Output:
     """Predict the classes of nodes.
 
-    The output columns are node, class, probability, unknown_score and unknown. `--top` adds class_2, probability_2 and so
-    on, `--coverage` adds set.
+    The output columns are node, class, probability, unknown_score and unknown. `--top` adds class_2, probability_2 and
+    so on, `--coverage` adds set.
     """
     _check_output(out, "predictions", as_json=as_json)
     (table,) = opts.tables_of(nodes, database=database)
