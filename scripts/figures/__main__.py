@@ -62,7 +62,7 @@ PARTS: dict[str, Callable[..., str]] = {
 PICTURES = {  # below docs/images → below results
     "methods.png": "bench/table2.png",
     "times.png": "bench/table2-time.png",
-    "active.png": "active/active.png",
+    "active.png": "bench/active.png",
     "embedding.png": "bench/embed.png",
     "parameters.png": "bench/sweep.png",
     "anchor-shots.png": "anchor/shots.png",

@@ -169,7 +169,7 @@ def label_issues() -> str:
 
 def strategies(method: str) -> str:
     """Balanced accuracy with 60 % of the labels and with all, and novel classes found, for each strategy."""
-    blocks = find_blocks("active", folder="active")
+    blocks = find_blocks("active", track="active")
     names = [row.name for row in blocks[0].rows if row.name.startswith(f"{method}, ")]
     names.sort(key=lambda name: -summary(find_row(blocks[0], name).values("balanced_at_all")).mean)
     rows = []

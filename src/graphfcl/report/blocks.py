@@ -11,7 +11,6 @@ from graphfcl.defaults import REFERENCE_METHOD, STRATEGY
 from graphfcl.experiments import Grid
 from graphfcl.report.rows import CONTROL, FORM, ORACLE, POOL, Row
 from graphfcl.report.statistics import Claims, Comparison, compare_pairs, compare_with
-from graphfcl.stream import PROTOCOL_VERSION
 
 MOST_COLOURS = 12  # a figure with more rows shows only the strongest in colours
 SHOWN_OF_MANY = 9  # number of these
@@ -19,8 +18,7 @@ SHOWN_OF_MANY = 9  # number of these
 
 def version_text(result: dict[str, Any]) -> str:
     """The protocol version of a result, for titles."""
-    version = result["protocol_version"]
-    return f"protocol version {version}" + ("" if version == PROTOCOL_VERSION else ", being recomputed")
+    return f"protocol version {result['protocol_version']}"
 
 
 def labels_text(protocol: dict[str, Any]) -> str:

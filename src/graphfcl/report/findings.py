@@ -12,7 +12,6 @@ from graphfcl.metrics import average_ranks
 from graphfcl.report.blocks import Block, claims
 from graphfcl.report.rows import Row
 from graphfcl.report.statistics import Claims
-from graphfcl.report.version_2 import load_version_2
 
 RULES = ("name", "track", "standardise", "class_order")  # must be equal on all datasets of an average rank
 FIRST = {"table2": 0, "table3": 1}  # kinds of grids with which a report begins
@@ -65,8 +64,7 @@ def _other_forms(grid: Grid) -> set[str]:
 def collect(folder: str | Path) -> Findings:
     """Read all grids of a folder, the paper's tables first."""
     store = CellStore(folder)
-    listed, read = load_version_2(store) or (load_grids(folder), store.read)
-    grids = sorted(listed, key=lambda grid: FIRST.get(grid.kind, len(FIRST)))
+    grids = sorted(load_grids(folder), key=lambda grid: FIRST.get(grid.kind, len(FIRST)))
     blocks: list[Block] = []
     failures = []
     for grid in grids:
@@ -75,7 +73,7 @@ def collect(folder: str | Path) -> Findings:
         for cell in grid.cells:
             places.setdefault(f"{cell.dataset} {sorted(cell.rules.items())}", []).append(cell)
         for cells in places.values():
-            results = [(cell, read(cell)) for cell in cells]
+            results = [(cell, store.read(cell)) for cell in cells]
             finished = [(cell, result) for cell, result in results if result is not None]
             errors = [(cell, store.error(cell)) for cell, result in results if result is None]
             failed = [(cell, error) for cell, error in errors if error is not None]
