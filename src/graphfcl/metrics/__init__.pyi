@@ -1,21 +1,23 @@
 """The public names of ``graphfcl.metrics``: type checkers and the package itself read this list."""
 
 from graphfcl.metrics.built_in import (
-    accuracy as accuracy,
     active_metrics as active_metrics,
-    balanced_accuracy as balanced_accuracy,
     compute_active_metrics as compute_active_metrics,
     compute_session_metrics as compute_session_metrics,
     compute_stream_metrics as compute_stream_metrics,
-    confusion_matrix as confusion_matrix,
     find_metric as find_metric,
-    harmonic_mean as harmonic_mean,
-    macro_f1 as macro_f1,
     outside_metrics as outside_metrics,
-    recalls as recalls,
     register_metric as register_metric,
     session_metrics as session_metrics,
     stream_metrics as stream_metrics,
+)
+from graphfcl.metrics.confusion import (
+    accuracy as accuracy,
+    balanced_accuracy as balanced_accuracy,
+    confusion_matrix as confusion_matrix,
+    harmonic_mean as harmonic_mean,
+    macro_f1 as macro_f1,
+    recalls as recalls,
 )
 from graphfcl.metrics.metric import (
     EVERYWHERE as EVERYWHERE,
