@@ -24,6 +24,7 @@ def second_tab(page: Page) -> Iterator[None]:
         yield
     finally:
         browser.switch_to.window(own)
+        page.leave()
         browser.close()
         browser.switch_to.window(first)
 
@@ -97,6 +98,27 @@ def test_two_tabs_are_not_asked_about_the_same_node(page: Page) -> None:
         page.wait(lambda: page.text("#card-name") not in first - coming(page), "it goes on")
         page.wait(lambda: not coming(page) & second, "the nodes of the other tab are left out")
         page.browser.switch_to.window(page.browser.window_handles[1])
+
+
+def test_leases_end_when_the_page_is_left(page: Page) -> None:
+    """Nothing is leased from then on, until the page is shown again."""
+
+    def leased() -> set[str]:
+        nodes = sorted(coming(page))
+        taken = page.served.ask("POST", "/v1/queue/leases", {"holder": "bob", "ids": nodes})["taken"]
+        page.served.ask("POST", "/v1/queue/leases", {"holder": "bob", "ids": []})
+        return set(taken)
+
+    settled(page)
+    page.wait(lambda: leased() == coming(page), "three nodes are leased")
+    page.browser.execute_script("dispatchEvent(new PageTransitionEvent('pagehide', {persisted: true}))")
+    page.wait(lambda: not leased(), "they are free")
+    node = page.text("#card-name")
+    page.press(" ")
+    page.wait(lambda: page.text("#card-name") != node, "it goes on")
+    assert not leased()
+    page.browser.execute_script("dispatchEvent(new PageTransitionEvent('pageshow', {persisted: true}))")
+    page.wait(lambda: leased() == coming(page), "they are leased again")
 
 
 def test_a_conflict_is_explained_and_settled(page: Page) -> None:

@@ -83,9 +83,9 @@ export function leave(path, body) {
   fetch(path, { method: "POST", headers, body: JSON.stringify(body), keepalive: true }).catch(() => undefined);
 }
 
-/** A read with a body. quiet: a missing token is an error, and the page does not ask for one. */
-export function ask(path, body, { quiet = false } = {}) {
-  return request("POST", path, { body, quiet });
+/** A read with a body. quiet: a missing token is an error, and the page does not ask for one. signal: may abort it. */
+export function ask(path, body, { quiet = false, signal } = {}) {
+  return request("POST", path, { body, quiet, signal });
 }
 
 /** A change with its key, to be kept until it is known whether the service made it. */
@@ -139,10 +139,10 @@ function randomKey() {
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
-async function request(method, address, { body, key, match = null, quiet = false } = {}) {
-  let { answer, content } = await send(method, address, { body, key, match });
+async function request(method, address, { body, key, match = null, quiet = false, signal } = {}) {
+  let { answer, content } = await send(method, address, { body, key, match, signal });
   if (answer.status === 401 && !quiet && listeners.token !== null && (await listeners.token())) {
-    ({ answer, content } = await send(method, address, { body, key, match }));
+    ({ answer, content } = await send(method, address, { body, key, match, signal }));
   }
   if (!answer.ok) throw new ServiceError(answer.status, errorSentence(answer.status, content));
   noteVersion(content);
@@ -150,13 +150,13 @@ async function request(method, address, { body, key, match = null, quiet = false
 }
 
 /** A write without an answer is sent again with the same key, so the service makes it once. */
-async function send(method, address, { body, key, match }) {
+async function send(method, address, { body, key, match, signal }) {
   const headers = { Accept: "application/json" };
   if (token()) headers.Authorization = `Bearer ${token()}`;
   if (body !== undefined) headers["Content-Type"] = "application/json";
   if (key) headers["Idempotency-Key"] = key;
   if (match !== null) headers["If-Match"] = `"${match}"`;
-  const options = { method, headers, body: body === undefined ? undefined : JSON.stringify(body), cache: "no-store" };
+  const options = { method, headers, body: body === undefined ? undefined : JSON.stringify(body), cache: "no-store", signal };
   for (let tried = 1; ; tried += 1) {
     try {
       const answer = await fetch(address, options);
