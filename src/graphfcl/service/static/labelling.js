@@ -102,8 +102,9 @@ function keyed(key, text, press) {
 /** Labels the current node with the class of a digit. */
 export function answerByKey(digit) {
   const name = classOfKey(digit);
-  if (loadedCard() === null || name === null) return;
-  if (allNames().includes(name)) answer(name);
+  if (loadedCard() === null) return;
+  if (name === null) say(`Key ${digit} stands for no class. Nothing was labelled.`);
+  else if (allNames().includes(name)) answer(name);
   else say(`Key ${digit} stands for “${name}”, which is gone. Nothing was labelled.`);
 }
 
