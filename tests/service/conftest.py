@@ -101,10 +101,10 @@ def browser() -> Iterator[Any]:
 @pytest.fixture
 def page(browser: Any, served: Served) -> Iterator[Page]:
     """The page, opened with the token; the model is as it was fitted. Nothing may be said on the console."""
+    opened = Page(browser, served)
+    opened.leave()  # before the rollback, which would be a change by someone else to the page of the last test
     if served.ask("GET", "/v1/model")["version"] != 1:
         served.ask("POST", "/v1/versions/1/rollback")
-    opened = Page(browser, served)
-    browser.get("about:blank")  # the page of a server that has been stopped goes on asking it
     opened.console()
     opened.open()
     yield opened

@@ -86,6 +86,12 @@ class Page:
         self.browser.get(f"{self.served.address}/" + (f"#token={self.served.token}" if token else ""))
         self.wait(lambda: self.text("#status-message") == "Ready." and self.text("#question"), "it is ready")
 
+    def leave(self) -> None:
+        """Leave the page, which ends its leases, and forget what its tab remembers, as if the tab were closed."""
+        self.lose("nothing")
+        self.browser.get(f"{self.served.address}/static/icon.svg")
+        self.browser.execute_script("sessionStorage.clear()")
+
     def wait(self, condition: Callable[[], Any], what: str) -> Any:
         from selenium.common.exceptions import StaleElementReferenceException, TimeoutException
         from selenium.webdriver.support.ui import WebDriverWait
@@ -167,5 +173,13 @@ class Page:
         self.wait(lambda: self.browser.execute_script(closed), f"the search for {node} is done")
         self.wait(lambda: self.text("#card-name") == node and node in self.text("#question"), f"{node} is shown")
 
+    def ended(self) -> bool:
+        """Whether every node has a label. Second looks, which the model may ask for at any time, are skipped."""
+        if self.text("#queue-reason strong") == "Second look.":
+            self.press(" ")
+        return self.text("#queue-reason") == "Every node has a label."
+
     def console(self) -> list[str]:
-        return [entry["message"] for entry in self.browser.get_log("browser")]
+        """What was written to the console, but for the icon that a browser looks for beside a file."""
+        messages = [str(entry["message"]) for entry in self.browser.get_log("browser")]
+        return [each for each in messages if "/favicon.ico" not in each]

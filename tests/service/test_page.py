@@ -219,7 +219,7 @@ def test_a_confirmation_holds_for_the_version_that_was_shown(page: Page) -> None
 
 @pytest.mark.long
 def test_the_token_is_asked_for_and_stays_in_the_tab(page: Page) -> None:
-    page.browser.execute_script("sessionStorage.clear()")
+    page.leave()
     page.open(token=False)
     node = page.text("#card-name")
     page.press("1")
