@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from graphfcl.methods.anchor import AnchorSettings
 from graphfcl.methods.anchor.class_sums import Anchors, Shrinkage
-from graphfcl.methods.anchor.frame import points, whitening
+from graphfcl.methods.anchor.frame import whitened, whitening
 from graphfcl.methods.anchor.ridge import LABELS_FOR_HALF, SCALE, RidgeFrame, RidgeSums, shares_of, with_ridge
 
 SIZE, MANY, CLASSES, WIDTH = 7, 3, 5, 3
@@ -54,7 +54,7 @@ def within_of_a_loop(rows: np.ndarray, labels: np.ndarray, classes: range) -> tu
 @pytest.mark.parametrize("seed", range(3))
 def test_weights_are_those_of_least_squares(seed: int) -> None:
     f, columns, frame = some_labels(seed)
-    x, labels = points(f, frame, "<f4"), columns.numpy()
+    x, labels = whitened(f, frame, "<f4"), columns.numpy()
     anchors, ridge = both_sums(x, columns, frame)
     root, shift = frame["whitening"].double().numpy(), float(frame["shift"])
     plain = x.double().numpy()
@@ -78,7 +78,7 @@ def test_weights_are_those_of_least_squares(seed: int) -> None:
 
 def test_it_reads_deviations_from_the_middle_up_to_their_length() -> None:
     f, _, frame = some_labels()
-    actual = RidgeFrame.of(MANY, frame, CHOSEN).unwhitened(points(f, frame, "<f4")).numpy()
+    actual = RidgeFrame.of(MANY, frame, CHOSEN).unwhitened(whitened(f, frame, "<f4")).numpy()
     expected = (f - frame["middle"]).double().numpy()
     for one, other in zip(actual, expected, strict=True):
         np.testing.assert_allclose(one / np.linalg.norm(one), other / np.linalg.norm(other), atol=1e-5)
@@ -88,7 +88,7 @@ def test_it_reads_deviations_from_the_middle_up_to_their_length() -> None:
 @given(st.integers(0, 10**6), st.integers(0, 90))
 def test_labels_in_any_order_and_batching_give_the_same_sums(seed: int, cut: int) -> None:
     f, columns, frame = some_labels(seed % 5)
-    x = points(f, frame, "<f4")
+    x = whitened(f, frame, "<f4")
     anchors, ridge = both_sums(x, columns, frame)
     order = torch.from_numpy(np.random.default_rng(seed).permutation(len(columns)))
     again = RidgeSums.empty(ridge.frame)
@@ -100,7 +100,7 @@ def test_labels_in_any_order_and_batching_give_the_same_sums(seed: int, cut: int
 
 def test_a_saved_state_is_the_same_to_the_last_digit() -> None:
     f, columns, frame = some_labels()
-    anchors, ridge = both_sums(points(f, frame, "<f4"), columns, frame)
+    anchors, ridge = both_sums(whitened(f, frame, "<f4"), columns, frame)
     again = RidgeSums.load(ridge.tensors(), ridge.frame)
     assert torch.equal(again.weights(anchors, CHOSEN), ridge.weights(anchors, CHOSEN))
 
@@ -108,7 +108,7 @@ def test_a_saved_state_is_the_same_to_the_last_digit() -> None:
 def test_vectors_that_changed_since_they_were_added_end_in_a_stronger_penalty() -> None:
     """Means then explain more products than there are, and the difference is not positive definite."""
     f, columns, frame = some_labels()
-    x = points(f, frame, "<f4")
+    x = whitened(f, frame, "<f4")
     anchors, whole = both_sums(x, columns, frame)
     other = both_sums(0.01 * x, columns, frame)[1]
     weak = replace(CHOSEN, ridge_penalty=1e-4)
@@ -120,7 +120,7 @@ def test_vectors_that_changed_since_they_were_added_end_in_a_stronger_penalty() 
 
 def test_other_shapes_are_refused() -> None:
     f, columns, frame = some_labels()
-    _, ridge = both_sums(points(f, frame, "<f4"), columns, frame)
+    _, ridge = both_sums(whitened(f, frame, "<f4"), columns, frame)
     stored = ridge.tensors()["ridge.products"]
     for other in (stored[:1], stored[:, :1], stored.float()):
         with pytest.raises(ValueError, match="different shapes"):
@@ -129,7 +129,7 @@ def test_other_shapes_are_refused() -> None:
 
 def test_a_class_without_a_label_changes_nothing() -> None:
     f, columns, frame = some_labels()
-    x = points(f, frame, "<f4")
+    x = whitened(f, frame, "<f4")
     anchors, ridge = both_sums(x, columns, frame)
     more = Anchors.empty(anchors.shrinkage).plus(x, columns, CLASSES + 1)
     np.testing.assert_allclose(ridge.weights(more, CHOSEN)[:CLASSES], ridge.weights(anchors, CHOSEN), rtol=1e-6)

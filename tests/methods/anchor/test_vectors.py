@@ -8,7 +8,7 @@ import torch
 from scipy import sparse
 
 from graphfcl import VisibleGraph
-from graphfcl.methods.anchor.frame import Blocks, joined, points
+from graphfcl.methods.anchor.frame import Blocks, joined, whitened
 from graphfcl.methods.blocks.resident import ResidentTables
 from graphfcl.methods.shared.untrained_features import prepare
 from graphfcl.nn import GraphInputs
@@ -43,7 +43,7 @@ def test_a_table_is_what_one_product_makes(dense: bool, monkeypatch: pytest.Monk
     frame = blocks.centres()
     np.testing.assert_allclose(torch.cat(list(frame.values())), expected.mean(axis=0), rtol=2e-3, atol=2e-3)
     frame |= {"middle": torch.randn(24, generator=random), "whitening": torch.randn(24, 24, generator=random).triu()}
-    whole = points(joined(list(table.split([10, 10, 4], dim=1)), frame, weights), frame, "<f2")
+    whole = whitened(joined(list(table.split([10, 10, 4], dim=1)), frame, weights), frame, "<f2")
     actual = blocks.vectors(frame, last_use=True).rows_at(np.arange(50))
     assert actual.dtype == torch.float16
     np.testing.assert_allclose(actual, whole, atol=1e-3)

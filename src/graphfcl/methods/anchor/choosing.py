@@ -22,7 +22,7 @@ import numpy as np
 import torch
 
 from graphfcl.methods.anchor.class_sums import Anchors, Shrinkage, directions_of, logits_of, probabilities
-from graphfcl.methods.anchor.frame import Blocks, joined, points, points_of_block, whitening
+from graphfcl.methods.anchor.frame import Blocks, joined, whitened, whitened_of_block, whitening
 from graphfcl.methods.anchor.hop_encoder import HOPS
 from graphfcl.methods.anchor.rounds import run_rounds, with_neighbours
 from graphfcl.methods.anchor.settings import AnchorSettings, Neighbourhood
@@ -223,7 +223,7 @@ class _SampledTrial(_Trials):
         return np.array(scores)
 
     def _points(self, rows: torch.Tensor, blocks: Blocks, frame: Tensors) -> torch.Tensor:
-        return points(joined(blocks.split(rows), frame, blocks.weights), frame, blocks.kind)
+        return whitened(joined(blocks.split(rows), frame, blocks.weights), frame, blocks.kind)
 
     def _frame(self, blocks: Blocks) -> Tensors:
         """Compute the centres from the sample, and the middle, R and ρ̄ from the nodes of known classes."""
@@ -285,7 +285,7 @@ def _logits_table(blocks: Blocks, frame: Tensors, draws: Draws) -> Table:
 
 def _logits_of_draws(block: RowBlock) -> torch.Tensor:
     draws = Draws(block.tensors["directions"], block.tensors["counts"], block.values["temperature"])
-    return draws.logits(points_of_block(block))
+    return draws.logits(whitened_of_block(block))
 
 
 def memory_of_choice(

@@ -51,7 +51,7 @@ class Blocks:
 
     @property
     def values(self) -> dict[str, Any]:
-        return {"widths": list(self.widths), "weights": list(self.weights), "point_kind": self.kind}
+        return {"widths": list(self.widths), "weights": list(self.weights), "vector_kind": self.kind}
 
     def split(self, rows: torch.Tensor) -> list[torch.Tensor]:
         """Split rows of the table into blocks."""
@@ -81,7 +81,7 @@ class Blocks:
     def vectors(self, frame: Tensors, *, last_use: bool = False) -> Table:
         """Compute the (n, D) table of x. With ``last_use`` the blocks are not needed afterwards."""
         done = ("blocks",) * last_use
-        return self.mapped("x", points_of_block, self.table.columns, frame, kind=self.kind, last_use=done)
+        return self.mapped("x", whitened_of_block, self.table.columns, frame, kind=self.kind, last_use=done)
 
 
 def block_kind(visible: VisibleNodes, kind: str) -> str:
@@ -101,20 +101,20 @@ def joined(blocks: list[torch.Tensor], frame: Tensors, weights: tuple[float, ...
     return torch.cat(parts, dim=1)
 
 
-def points(vectors: torch.Tensor, frame: Tensors, kind: str) -> torch.Tensor:
+def whitened(vectors: torch.Tensor, frame: Tensors, kind: str) -> torch.Tensor:
     """Compute (r, D) x(v) in the number type ``kind`` from (r, D) f(v)."""
     return unit_rows(times_upper(vectors - frame["middle"], frame["whitening"])).to(TYPES[kind])
 
 
-def points_of_block(block: RowBlock) -> torch.Tensor:
+def whitened_of_block(block: RowBlock) -> torch.Tensor:
     """Compute the (rows, D) vectors x of a chunk from its blocks and the frame."""
-    kind = block.values["point_kind"]
-    return _by_rows(block, block.rows("blocks"), lambda some: points(_joined(block, some), block.tensors, kind))
+    kind = block.values["vector_kind"]
+    return _by_rows(block, block.rows("blocks"), lambda some: whitened(_joined(block, some), block.tensors, kind))
 
 
 def _by_rows(block: RowBlock, rows: torch.Tensor, function: Callable[[torch.Tensor], torch.Tensor]) -> torch.Tensor:
     """Apply a 32-bit function to a few rows at a time. The result has the number type of x."""
-    values = torch.empty(rows.shape, dtype=TYPES[block.values["point_kind"]], device=rows.device)
+    values = torch.empty(rows.shape, dtype=TYPES[block.values["vector_kind"]], device=rows.device)
     for start in range(0, len(rows), ROWS):
         values[start : start + ROWS] = function(rows[start : start + ROWS])
     return values
@@ -142,22 +142,22 @@ def _spread(block: RowBlock) -> Tensors:
 # Closed forms
 
 
-def whitening(points: torch.Tensor, labels: torch.Tensor, count: int, shrinkage: float) -> Tensors:
+def whitening(vectors: torch.Tensor, labels: torch.Tensor, count: int, shrinkage: float) -> Tensors:
     """Compute the mean of class means m, the whitening matrix R, and the shrinkage ρ̄.
 
     R is upper triangular with R Rᵀ = Ŝ⁻¹, Ŝ = S_w + ρ̄ I, ρ̄ = ρ tr(S_w)/D, and comes from a Cholesky decomposition.
-    With C₀ classes of two points or more, and N₀ = Σ_c (n_c − 1), the within-class covariance is::
+    With C₀ classes of two labelled nodes or more, and N₀ = Σ_c (n_c − 1), the within-class covariance is::
 
         S_w = Σ_c w_c Σ_{v∈c} (f_v − μ_c)(f_v − μ_c)ᵀ,   w_c = ½/N₀ + ½/(C₀ (n_c − 1))
 
     This is the average of the pooled covariance, in which every label has the same weight, and of the class-balanced
     covariance, in which every class has the same weight. After multiplication by R, the regularised within-class
-    covariance is I. R and Ŝ^(−1/2) differ only by a rotation, which changes no angle. If no class has two points, Ŝ is
-    a multiple of the identity. If an entry of R exceeds 10⁴, as when S_w is almost zero, R is scaled down
+    covariance is I. R and Ŝ^(−1/2) differ only by a rotation, which changes no angle. If no class has two labelled
+    nodes, Ŝ is a multiple of the identity. If an entry of R exceeds 10⁴, as when S_w is almost zero, R is scaled down
     and ρ̄ is scaled up. ρ is multiplied by 10 until the decomposition succeeds.
 
     Args:
-        points: (n, D) vectors f of labelled nodes.
+        vectors: (n, D) vectors f of labelled nodes.
         labels: (n,) their class columns.
         count: Number of classes.
         shrinkage: ρ.
@@ -165,28 +165,28 @@ def whitening(points: torch.Tensor, labels: torch.Tensor, count: int, shrinkage:
     Returns:
         ``middle`` (D,) m, ``whitening`` (D, D) R, and ``shift`` (1,) ρ̄.
     """
-    sums, counts = class_sums(points, labels, count)
-    within = spread(points, labels, sums, counts)
+    sums, counts = class_sums(vectors, labels, count)
+    within = spread(vectors, labels, sums, counts)
     return {"middle": mean_of_means(sums, counts), **root_of(within, shrinkage)}
 
 
-def spread(points: torch.Tensor, labels: torch.Tensor, sums: torch.Tensor, counts: torch.Tensor) -> torch.Tensor:
-    """Compute the contribution of these points to S_w, as a float64 (D, D) matrix.
+def spread(vectors: torch.Tensor, labels: torch.Tensor, sums: torch.Tensor, counts: torch.Tensor) -> torch.Tensor:
+    """Compute the contribution of these (n, D) vectors f to S_w, as a float64 (D, D) matrix.
 
-    ``sums`` and ``counts`` are the class sums and class sizes of all labelled points.
+    ``sums`` and ``counts`` are the class sums and class sizes of all labelled nodes.
     """
     means = sums / counts.clamp(min=1)[:, None]
-    spare = (counts - 1).clamp(min=0)  # a class with one point has no estimate of its covariance
+    spare = (counts - 1).clamp(min=0)  # a class with one label has no estimate of its covariance
     by_class = 1 / ((spare > 0).sum().clamp(min=1) * spare.clamp(min=1))
     scales = ((1 / spare.sum().clamp(min=1) + by_class) / 2).sqrt()
-    size = points.shape[1]
-    within = torch.zeros(size, size, dtype=torch.float64, device=points.device)
-    for start in range(0, len(points), CHUNK):
-        part = slice(start, min(start + CHUNK, len(points)))
-        centred = torch.empty(part.stop - start, size, device=points.device)
+    size = vectors.shape[1]
+    within = torch.zeros(size, size, dtype=torch.float64, device=vectors.device)
+    for start in range(0, len(vectors), CHUNK):
+        part = slice(start, min(start + CHUNK, len(vectors)))
+        centred = torch.empty(part.stop - start, size, device=vectors.device)
         for first in range(0, len(centred), ROWS):  # a whole chunk in 64 bits would take most of the memory
             some = slice(start + first, min(start + first + ROWS, part.stop))
-            centred[first : first + ROWS] = (points[some] - means[labels[some]]) * scales[labels[some], None]
+            centred[first : first + ROWS] = (vectors[some] - means[labels[some]]) * scales[labels[some], None]
         within += gram(centred).double()
     return within
 
