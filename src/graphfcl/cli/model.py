@@ -248,10 +248,10 @@ def _rows(columns: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def _print_explanation(explanation: dict[str, Any]) -> None:
     rows = [(c["class"], f"{c['probability']:.3f}", f"{c['by_itself']:.3f}") for c in explanation["classes"]]
-    print_table(("class", "probability", "without neighbours"), rows, numbers=("probability", "without neighbours"))
+    print_table(("class", "probability", "before smoothing"), rows, numbers=("probability", "before smoothing"))
     first, second = (explanation["classes"][place]["class"] for place in (0, min(1, len(rows) - 1)))
     print_line(f"Evidence for {first} (+) and for {second} (-):")
-    for title, key in (("block", "blocks"), ("own feature", "features"), ("neighbouring node", "around")):
+    for title, key in (("block", "blocks"), ("own feature", "features"), ("node around", "around")):
         print_table(
             (title, "adds"), [(name, f"{value:+.3g}") for name, value in explanation[key].items()], numbers=("adds",)
         )

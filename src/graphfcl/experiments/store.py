@@ -109,7 +109,7 @@ class CellStore:
 
     def read(self, cell: Cell) -> dict[str, Any] | None:
         """The result of a cell; None if it is missing or damaged. A damaged file is set aside."""
-        values = self.read_values(cell.key)
+        values = self._read_values(cell.key)
         if values is not None:
             return values["result"]
         if self.done(cell):
@@ -118,7 +118,7 @@ class CellStore:
             warnings.warn(f"{name} is damaged: it was set aside and its cell runs again.", GraphfclWarning, 2)
         return None
 
-    def read_values(self, key: str) -> dict[str, Any] | None:
+    def _read_values(self, key: str) -> dict[str, Any] | None:
         """``cell`` and ``result`` of a key as plain values; None if it is missing or its file is damaged."""
         path = self.cells / f"{key}.parquet"
         texts = (_read_texts(path) or {}) if path.exists() else self._packed

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -84,13 +85,13 @@ SILENT = Progress()
 class Explanation:
     """Why a node got its class.
 
-    Contributions are additive parts of the score difference between the most likely class and the second one: a
-    positive contribution speaks for the most likely class. A column is the position of a class in ``classes_``.
+    Contributions are additive parts of the score difference between the first two ``classes``: a positive contribution
+    speaks for the first one. A column is the position of a class in ``classes_``.
 
     Args:
         classes: (column, probability) of the most likely classes, best first.
-        before_smoothing: Probability of each class from the node's own vector, before its neighbours' predictions
-            are used.
+        before_smoothing: Probability of each class before the method uses predictions of neighbours. A method that only
+            propagates features leaves these out.
         blocks: Contribution of each part of the node's vector, by name.
         features: (feature column, contribution) of the node's own features. Empty if feature columns were hashed.
         around: (node number, contribution) of the nodes whose features are propagated to this node.
@@ -262,13 +263,20 @@ class Learner(Described, ABC):
             progress: Receives a report for each pass.
         """
 
-    def explain(self, visible: VisibleNodes, node: int, top: int = 5) -> Explanation | None:  # noqa: ARG002
+    def explain(
+        self,
+        visible: VisibleNodes,  # noqa: ARG002
+        node: int,  # noqa: ARG002
+        top: int = 5,  # noqa: ARG002
+        columns: Sequence[int] | None = None,  # noqa: ARG002
+    ) -> Explanation | None:
         """Explain why a node got its class.
 
         Args:
             visible: The graph that is visible now.
             node: Node number.
             top: Number of classes, features and neighbours to list.
+            columns: Columns to explain, best first; the first two are compared. None: those with the highest scores.
 
         Returns:
             The explanation, or None if the method has none.

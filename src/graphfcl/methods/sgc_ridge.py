@@ -20,6 +20,7 @@ weight. W is computed when scores are first requested.
 first candidates are used. a only scales columns of f, so the sums are stored without it.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -32,7 +33,7 @@ from graphfcl.methods.blocks import NodeTables
 from graphfcl.methods.learner import Explanation
 from graphfcl.methods.settings import CheckedSettings, Count, Positive, Weight
 from graphfcl.methods.shared.class_statistics import Parts, RidgeSums
-from graphfcl.methods.shared.surroundings import Surroundings, strongest
+from graphfcl.methods.shared.surroundings import Surroundings, best_columns, strongest
 from graphfcl.methods.shared.untrained_blocks import HOPS
 from graphfcl.methods.state import Tensors
 
@@ -80,21 +81,23 @@ class SgcRidge(ClosedFormLearner):
         return {"weights": weights.float()}
 
     @torch.no_grad()
-    def explain(self, visible: VisibleNodes, node: int, top: int = 5) -> Explanation:
+    def explain(
+        self, visible: VisibleNodes, node: int, top: int = 5, columns: Sequence[int] | None = None
+    ) -> Explanation:
         # f(v)·(W_a − W_b) of the two most likely classes a and b is linear in each block of f.
         tables = self.cache.inputs(visible)
         vector, head = self._rows(tables, np.array([node])), self._head_now(tables)
         vectors = vector, vector * self.blocks.weighted(1.0, 0.0).half()
         scores, own = (self._scores(each, head)[0] for each in vectors)
-        order = [column for column in scores.argsort(descending=True).tolist() if scores[column] > -torch.inf]
-        first, second = order[0], order[1] if len(order) > 1 else order[0]
+        order = best_columns(scores, columns, top)
+        first, second = order[0], order[:2][-1]
         direction = head["scales"] * (head["weights"][:, first] - head["weights"][:, second])
         of_features, of_around = self.blocks.feature_directions(tables, node, direction)
         inputs, rows = tables.neighbourhood(np.array([node]), HOPS)
         here = Surroundings(tables, inputs.visible, int(rows[0]))
         linked = (pair for pair in strongest(here.numbers(here.near.indices), here.near.data, top + 1))
         return Explanation(
-            classes=tuple((column, float(scores.softmax(dim=0)[column])) for column in order[: max(2, top)]),
+            classes=tuple((column, float(scores.softmax(dim=0)[column])) for column in order),
             before_smoothing=tuple(own.softmax(dim=0).tolist()),
             blocks=dict(zip(BLOCKS, ((vector[0] * direction).view(2, -1).sum(dim=1)).tolist(), strict=True)),
             features=here.features(of_features, top),

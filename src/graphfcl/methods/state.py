@@ -83,7 +83,8 @@ class EncoderStore:
         """Return the stored tensors of an encoder, or compute them.
 
         Args:
-            key: Everything that the encoder depends on besides the graph; so use one store for one graph.
+            key: Everything that the encoder depends on besides the visible graph and its features; so use one store for
+                one graph and one protocol.
             compute: Trains the encoder and returns its tensors.
 
         Returns:
@@ -107,7 +108,7 @@ class LastTables:
         self.names: tuple[str, ...] = ()
 
     def recall(self, names: Iterable[str]) -> None:
-        """Restore the names that another process recorded. Anything that is not a table name is ignored."""
+        """Restore names that were recorded before. Anything that is not a table name is ignored."""
         self.names = tuple(name for name in names if TABLE_NAME.fullmatch(name))
 
     def replace_by(self, folders: Sequence[Path]) -> None:

@@ -16,7 +16,7 @@ from graphfcl.production.changes.live_model import LiveModel
 from graphfcl.production.model.explaining import explain_node
 from graphfcl.production.model.label_table import Columns, label_table
 from graphfcl.production.model.parts import whole_number
-from graphfcl.production.model.state import RowAnswers
+from graphfcl.production.model.state import ModelState, RowAnswers
 
 if TYPE_CHECKING:
     from graphfcl.production.labelling.node_vectors import Vectors
@@ -119,8 +119,7 @@ class AnsweringModel(LiveModel):
             >>> model.predict([0, 1, 2]).tolist()
             ['class-01', 'class-00', 'class-03']
         """
-        labels = self._current().catalogue().label_array()
-        return labels[np.concatenate([each.argmax(axis=1) for each in self._probabilities(nodes)])]
+        return self._predicted(self._current(), nodes)
 
     def predict_proba(self, nodes: Any = None) -> np.ndarray:
         """Predict the probability of each class.
@@ -134,12 +133,15 @@ class AnsweringModel(LiveModel):
         Raises:
             InputError: If a node does not exist, or the model is not fitted.
         """
-        return np.concatenate(list(self._probabilities(nodes)))
+        return np.concatenate(list(self._probabilities(self._current(), nodes)))
 
-    def _probabilities(self, nodes: Any) -> Iterator[np.ndarray]:
-        state, nodes = self._current(), self._ids(nodes)
+    def _predicted(self, state: ModelState, nodes: Any) -> np.ndarray:
+        classes = np.concatenate([each.argmax(axis=1) for each in self._probabilities(state, nodes)])
+        return state.catalogue().label_array()[classes]
+
+    def _probabilities(self, state: ModelState, nodes: Any) -> Iterator[np.ndarray]:
         labels = state.catalogue()
-        return (class_probabilities(labels, answers) for _, answers in state.in_blocks(nodes))
+        return (class_probabilities(labels, answers) for _, answers in state.in_blocks(self._ids(nodes)))
 
     def score(self, nodes: Any, classes: Any = None, *, metric: str = "accuracy") -> float:
         """Compare predicted classes with the true ones.
@@ -165,9 +167,10 @@ class AnsweringModel(LiveModel):
         from graphfcl.production.answers.scoring import named_metric, score_of
         from graphfcl.production.changes.user_tables import true_classes
 
-        chosen, labels = named_metric(metric), self._current().catalogue()
+        state = self._current()
+        chosen, labels = named_metric(metric), state.catalogue()
         nodes, true = true_classes(nodes, classes, self._columns(), labels)
-        return score_of(chosen, true, self.predict(nodes), labels)
+        return score_of(chosen, true, self._predicted(state, nodes), labels)
 
     def prediction_sets(self, nodes: Any = None, *, coverage: float = 0.9) -> list[tuple[ClassLabel, ...]]:
         """Predict a set of classes for each node that contains the true one with a given probability.

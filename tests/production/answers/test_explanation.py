@@ -15,10 +15,10 @@ def test_an_explanation_speaks_of_ids_classes_and_features(
     number, near = model.numbers_of([node, other]).tolist()
     asked = []
 
-    def explain(_visible: object, which: int, top: int) -> Explanation:
-        asked.append((which, top))
+    def explain(_visible: object, which: int, top: int, columns: list[int]) -> Explanation:
+        asked.append((which, top, len(columns)))
         return Explanation(
-            classes=((1, 0.7), (0, 0.3)),
+            classes=tuple((column, 1 / 4) for column in columns),
             before_smoothing=tuple([0.4, 0.6] + [0.0] * 6),
             blocks={"own features": 1.0},
             features=((3, 0.5),),
@@ -28,13 +28,14 @@ def test_an_explanation_speaks_of_ids_classes_and_features(
 
     monkeypatch.setattr(model.learner_, "explain", explain)
     found = model.explain(node, top=4)
-    assert asked == [(number, 4)]
+    assert asked == [(number, 4, 4)]
     shown = found.pop("classes")
-    assert [each["class"] for each in shown] == ["class-01", "class-00"]
     answered = dict(zip(model.classes_, model.predict_proba([node])[0], strict=True))
+    assert [each["class"] for each in shown] == sorted(answered, key=answered.__getitem__, reverse=True)[:4]
     for each in shown:
         assert each["probability"] == pytest.approx(answered[each["class"]])
-    assert shown[0]["by_itself"] > shown[1]["by_itself"]
+    own = {each["class"]: each["by_itself"] for each in model.explain(node, top=8)["classes"]}
+    assert own["class-01"] > own["class-00"] > own["class-02"]
     assert found == {
         "node": node,
         "blocks": {"own features": 1.0},
@@ -60,6 +61,18 @@ def test_explain_and_predict_say_one_number() -> None:
         assert [each["probability"] for each in explained] == sorted(
             (each["probability"] for each in explained), reverse=True
         )
+
+
+@pytest.mark.parametrize("method", ["anchor", "sgc-ridge"])
+def test_merged_classes_are_compared_as_one(method: str) -> None:
+    """The class that was merged into another has a column of its own, which is not compared with the other one."""
+    model = fitted(method)
+    model.merge("class-01", "class-00")
+    nodes = model.node_ids_[model.predict() == "class-00"][:20]
+    assert nodes.size == 20
+    for node in nodes:
+        first, second = (each["class"] for each in model.explain(node, top=2)["classes"])
+        assert first == "class-00" != second
 
 
 def test_a_neighbour_has_the_probability_of_its_own_answer() -> None:

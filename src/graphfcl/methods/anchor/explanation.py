@@ -6,6 +6,7 @@ the first block is a sum over the node's features, and the part of the second bl
 effect of head and ridge regression, a difference of log-probabilities, is reported as one number.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,7 +16,7 @@ from graphfcl.methods.anchor.frame import joined
 from graphfcl.methods.anchor.rounds import Rounds, answers
 from graphfcl.methods.anchor.storage import AnchorKnowledge
 from graphfcl.methods.learner import Explanation
-from graphfcl.methods.shared.surroundings import Surroundings
+from graphfcl.methods.shared.surroundings import Surroundings, best_columns
 
 BLOCKS = ("own features", "features around", "encoder", "head and ridge")
 
@@ -33,15 +34,15 @@ class Evidence(Surroundings):
         return self.tables.visible.rows(self.numbers(rows))
 
     @torch.no_grad()
-    def explain(self, top: int) -> Explanation:
-        """Explain the prediction for the node, with ``top`` classes, features and neighbours."""
+    def explain(self, top: int, columns: Sequence[int] | None) -> Explanation:
+        """Explain the prediction for the node. The arguments are those of :meth:`Learner.explain`."""
         here = self.table_rows(np.array([self.row]))
         posterior = self.rounds.posteriors_at(here)
         tensors = self.knowledge.answer_tensors()
         points = self.rounds.x.rows_at(here).float()
         answer = answers(posterior, points, tensors, self.knowledge.settings.head_share)[0]
-        order = answer.argsort(descending=True)[: max(2, min(top, len(answer)))].tolist()
-        first, second = order[0], order[1] if len(order) > 1 else order[0]
+        order = best_columns(answer, columns, top)
+        first, second = order[0], order[:2][-1]
 
         blocks, frame, weights = self.blocks, self.knowledge.frame, self.knowledge.weights
         centred = joined(blocks, frame, weights)[0] - frame["middle"]

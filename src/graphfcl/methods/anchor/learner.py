@@ -39,6 +39,7 @@ hops, and how neighbours' predictions are used (s, steps, β; ``choosing.py``). 
 were selected on development graphs (``docs/anchor-results.md``).
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
@@ -49,7 +50,7 @@ from graphfcl.graph.interfaces import VisibleNodes
 from graphfcl.methods.anchor.choosing import choose_neighbourhood
 from graphfcl.methods.anchor.class_sums import Anchors, Shrinkage
 from graphfcl.methods.anchor.explanation import Evidence
-from graphfcl.methods.anchor.frame import Blocks, block_kind, joined, points
+from graphfcl.methods.anchor.frame import Blocks, block_kind, joined, whitened
 from graphfcl.methods.anchor.hop_encoder import (
     AnchorNetwork,
     HopEncoder,
@@ -255,7 +256,7 @@ class Anchor(EncoderLearner):
             return kept.rows_at(tables.visible.rows(nodes))
         frame, weights = self.knowledge.frame, self.knowledge.weights
         blocks = self._blocks_at(*tables.neighbourhood(nodes, self.reach))
-        return points(joined(blocks, frame, weights), frame, self.knowledge.kind)
+        return whitened(joined(blocks, frame, weights), frame, self.knowledge.kind)
 
     def embeddings(self, visible: VisibleNodes) -> Any:
         with torch.no_grad():
@@ -355,13 +356,15 @@ class Anchor(EncoderLearner):
         return logits_without(self.knowledge.anchors, x, labels, self.settings).cpu().numpy()
 
     @torch.no_grad()
-    def explain(self, visible: VisibleNodes, node: int, top: int = 5) -> Explanation | None:
+    def explain(
+        self, visible: VisibleNodes, node: int, top: int = 5, columns: Sequence[int] | None = None
+    ) -> Explanation | None:
         tables = self.cache.inputs(visible)
         self.cache.keep_embeddings(visible, self._embeddings(tables))
         rounds = self._rounds(tables)
         near, rows = tables.neighbourhood(np.array([node]), self.reach)
         blocks = self._blocks_at(near, rows)
-        return Evidence(tables, near.visible, int(rows[0]), rounds, blocks, self.knowledge).explain(top)
+        return Evidence(tables, near.visible, int(rows[0]), rounds, blocks, self.knowledge).explain(top, columns)
 
     # State
 

@@ -66,7 +66,7 @@ class Rounds:
         return adding_to_one(self.posterior.rows_at(rows))
 
     def own_at(self, rows: np.ndarray) -> torch.Tensor:
-        """Compute the (m, C) posteriors of some rows from their own vectors, without neighbours."""
+        """Compute the (m, C) posteriors of some rows from their own vectors, before smoothing."""
         return probabilities(logits_of(self.x.rows_at(rows), self.directions, self.counts, self.temperature))
 
     def with_ratios(self, tables: NodeTables) -> "Rounds":

@@ -265,7 +265,7 @@ def encoder_record(weights: Tensors, generator: torch.Generator, seconds: float)
 
 
 def encoder_key(base: BaseSession, learner: Any) -> dict[str, Any]:
-    """Return everything that a pre-trained encoder depends on besides the graph."""
+    """Return everything that a pre-trained encoder depends on besides the visible graph and its features."""
     nodes = hashlib.sha256(b"".join(array.tobytes() for labelled in base_part(base) for array in labelled))
     settings = learner.settings_as_json()
     own = {"seed": learner.seed, "device": learner.device.type, "nodes": nodes.hexdigest()}

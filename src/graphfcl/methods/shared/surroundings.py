@@ -1,9 +1,11 @@
 """Contributions of a node's features and of surrounding nodes to a linear score, for explanations."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import torch
 from scipy import sparse
 
 from graphfcl.graph import VisibleGraph
@@ -49,6 +51,14 @@ class Surroundings:
             far = far @ self.graph.normalised
         adds = np.asarray(self.graph.features[far.indices] @ weights).ravel()
         return strongest(self.numbers(far.indices), far.data * adds, top)
+
+
+def best_columns(scores: torch.Tensor, columns: Sequence[int] | None, top: int) -> list[int]:
+    """Return ``columns``, or the ``top`` columns with the highest (C,) scores, and at least two if there are two."""
+    if columns is not None:
+        return list(columns)
+    order = scores.argsort(descending=True).tolist()
+    return [column for column in order if scores[column] > -torch.inf][: max(2, top)]
 
 
 def strongest(numbers: np.ndarray, values: np.ndarray, top: int) -> Numbered:

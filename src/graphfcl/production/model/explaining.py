@@ -21,20 +21,23 @@ def explain_node(state: ModelState, node: Any, top: int) -> dict[str, Any]:
     graph, labels = state.parts.graph, state.parts.label_store
     numbers = graph.numbers_of([node])
     answer = state.answering.answers_at(graph.visible.rows(numbers))
-    explained = state.answering.using(lambda learner: learner.explain(graph.visible, int(numbers[0]), top))
+    probabilities, class_of_column = class_probabilities(labels, answer)[0], labels.class_of_column()
+    places = np.argsort(-probabilities, kind="stable")[: max(2, top)].tolist()
+    # A class that others were merged into has several columns; the best one is explained.
+    columns = [
+        max(np.flatnonzero(class_of_column == place).tolist(), key=answer.scores[0].__getitem__) for place in places
+    ]
+    explained = state.answering.using(lambda learner: learner.explain(graph.visible, int(numbers[0]), top, columns))
     if explained is None:
         method = state.parts.configuration.method
         able = " or ".join(repr(each.name) for each in METHODS if each.learner.explain is not Learner.explain)
         raise InputError(f"the method {method!r} cannot explain predictions: fit one of {able}.")
     alone = replace(answer, scores=np.log(np.maximum(np.array([explained.before_smoothing]), LEAST)))
-    probabilities, own = (class_probabilities(labels, each)[0] for each in (answer, alone))
+    own = class_probabilities(labels, alone)[0]
     named = np.unique([numbers[0], *(other for other, *_ in (*explained.around, *explained.neighbours))])
     ids = dict(zip(named.tolist(), graph.ids_at(graph.visible.rows(named)).tolist(), strict=True))
-    class_of_column = labels.class_of_column()
     around = graph.visible.rows(np.array([other for other, *_ in explained.neighbours], dtype=np.int64))
     answered = class_probabilities(labels, state.answering.answers_at(around))
-    first = int(class_of_column[explained.classes[0][0]])
-    places = dict.fromkeys(int(class_of_column[column]) for column, _ in explained.classes)
     return {
         "node": ids[int(numbers[0])],
         "classes": [
@@ -44,7 +47,6 @@ def explain_node(state: ModelState, node: Any, top: int) -> dict[str, Any]:
                 "by_itself": float(own[place]),
             }
             for place in places
-            if place >= 0
         ],
         "blocks": explained.blocks,
         "features": {graph.columns.name(column): value for column, value in explained.features},
@@ -57,7 +59,7 @@ def explain_node(state: ModelState, node: Any, top: int) -> dict[str, Any]:
                 "adds": adds,
             }
             for (other, share, probability, adds), by_model in zip(
-                explained.neighbours, answered[:, first], strict=True
+                explained.neighbours, answered[:, places[0]], strict=True
             )
         ],
     }
