@@ -49,7 +49,8 @@ class GrowingModel(TeachableModel):
             source: Ids of one end of each edge.
             target: Ids of the other end of each edge.
             weights: (e,) weights of the edges. None: new edges get weight 1, and existing edges keep theirs. If the fit
-                counted or added up repeated edges, an edge gets the number of times it is listed instead.
+                counted repeated edges, the weight of an edge is the number of times it is listed in one direction (the
+                larger of both), and ``weights`` are not read. If it added them up, this holds without ``weights``.
             on_existing: What to do with edges that exist with another weight; see :meth:`grow`.
 
         Returns:
@@ -127,9 +128,10 @@ class GrowingModel(TeachableModel):
         """Remove edges and nodes in one change.
 
         Args:
-            nodes: Ids of the nodes to remove, or a DataFrame or the Path of a table with the column ``node``.
+            nodes: Ids of the nodes to remove, or a DataFrame or the Path of a table with the column ``node``, or with
+                the name of the id column of the fit.
             edges: Tuple of source ids and target ids, or a DataFrame or the Path of a table with the columns ``source``
-                and ``target``.
+                and ``target``, or with those of the tables of the fit.
 
         Returns:
             The classifier.

@@ -159,7 +159,9 @@ def draw_line(panel: Any, x: np.ndarray, y: np.ndarray, row: Row, style: Style, 
 def draw_summaries(
     panel: Any, summaries: Sequence[SeedSummary | None], row: Row, style: Style
 ) -> tuple[str, float, float] | None:
-    """Draw means with 95 % bands at x = 0, 1, …, where None is a gap; the labelled end of the line, if it has one."""
+    """Draw means with 95 % bands at x = 0, 1, …, without the places of None. Return the name and the last point of the
+    line for its label, or None if the last summary is None.
+    """
     points = [(place, found) for place, found in enumerate(summaries) if found is not None]
     if not points:
         return None

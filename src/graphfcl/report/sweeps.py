@@ -1,5 +1,6 @@
 """The parameter study: accuracy of each method for several N and K."""
 
+import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,6 +10,7 @@ from graphfcl.report.blocks import Block
 from graphfcl.report.comparison import code_notes
 from graphfcl.report.figures import Style, add_legend, draw_summaries, label_ends, panels_with_legend
 from graphfcl.report.rows import Row
+from graphfcl.report.shots import AXIS, MEASURES
 from graphfcl.report.table import Table, figure
 from graphfcl.runtime.figures import percent_axis, save_figure
 
@@ -64,27 +66,30 @@ def sweep_table(sweep: Sweep) -> Table:
 
 
 def sweep_figure(blocks: Sequence[Block], path: str | Path, styles: Mapping[str, Style]) -> None:
-    """Plot the average over sessions against K, a panel per dataset and N, with a line and its 95 % band per row."""
-    datasets = {block.title_with("N-way K-shot"): block.dataset for block in blocks}
-    unique = len(set(datasets.values())) == len(datasets)
+    """Plot the average over sessions against K, a panel per dataset, rules and N, with a line and band per row."""
+    block_of = {block.title_with("N-way K-shot"): block for block in blocks}
+    unique = len({block.dataset for block in block_of.values()}) == len(block_of)
+    found = sweeps(blocks)
     panels_of: dict[tuple[str, int], list[Sweep]] = {}
-    for rules in datasets:
-        group = [sweep for sweep in sweeps(blocks) if sweep.rules == rules]
+    for rules in block_of:
+        group = [sweep for sweep in found if sweep.rules == rules]
         for way in sorted({way for sweep in group for way in sweep.ways}):
             panels_of[rules, way] = group
     picture, panels = panels_with_legend(len(panels_of))
     for panel, ((rules, way), group) in zip(panels, panels_of.items(), strict=False):
-        shots = sorted({shot for sweep in group for shot in sweep.shots})
+        block = block_of[rules]
+        shots = sorted({shot for sweep in group for of_way, shot in sweep.rows if of_way == way})
         ends = []
         for sweep in group:
             averages = [sweep.average(way, shot) for shot in shots]
             row = next(iter(sweep.rows.values()))
             ends.append(draw_summaries(panel, averages, row, styles[sweep.name]))
         label_ends(panel, list(filter(None, ends)), styles)
-        panel.set_title(f"{datasets[rules] if unique else rules}, {way}-way", fontsize=9)
+        title = f"{block.dataset}, {way}-way" if unique else block.title_with(f"{way}-way")
+        panel.set_title(textwrap.fill(title, 46), fontsize=9 if unique else 7)
         panel.set_xticks(range(len(shots)), [str(shot) for shot in shots])
-        panel.set_xlabel("labels per new class")
+        panel.set_xlabel(AXIS)
         percent_axis(panel)
-    panels[0].set_ylabel("balanced accuracy,\naverage over sessions (%)", fontsize=8)
+    panels[0].set_ylabel(MEASURES["average"].replace(", ", ",\n"), fontsize=8)
     add_legend(panels, len(panels_of))
     save_figure(picture, path)
