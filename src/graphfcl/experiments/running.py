@@ -192,7 +192,7 @@ def _set_aside(store: CellStore, grid: Grid, graphs: Mapping[str, str], data_dir
     for dataset, results in stored.items():
         try:
             now = graphs[dataset] if dataset in graphs else load_dataset(dataset, data_dir=data_dir)[0].sha256
-        except InputError:  # the graph is missing, so a change of it cannot be excluded
+        except InputError:  # the graph cannot be loaded to compare it, so its results stay
             continue
         count = sum(store.set_outdated_aside(cell, now) for cell, then in results if then != now)
         if count:

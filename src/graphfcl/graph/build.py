@@ -313,14 +313,14 @@ def warn_of_serious(notes: Iterable[str]) -> None:
     _warn(note for note in notes if is_serious(note))
 
 
-def unused_note(where: str, names: list[str], more: str = "") -> list[str]:
-    """Return a note on attributes of the source that are not used."""
-    return [f"Not used of {where}: {', '.join(names)}{more}."] if names else []
-
-
 def warn_of_others(notes: Iterable[str]) -> None:
     """Emit warnings for all other notes, for callers who never see the graph and its notes."""
     _warn(note for note in notes if not is_serious(note))
+
+
+def unused_note(where: str, names: list[str], more: str = "") -> list[str]:
+    """Return a note on attributes of the source that are not used."""
+    return [f"Not used of {where}: {', '.join(names)}{more}."] if names else []
 
 
 def _warn(notes: Iterable[str]) -> None:

@@ -150,8 +150,8 @@ class AdvisingModel(AnsweringModel):
         Reads almost nothing from a folder.
 
         Args:
-            full: Also compute the share of nodes called unknown if neither the history nor the cache has it. That takes
-                a forward pass.
+            full: Compute the share of nodes called unknown again from the scores of all nodes, which may take a forward
+                pass, instead of reading it from the history.
 
         Returns:
             Counts, sizes on disk, and signs that the model has aged.

@@ -1,7 +1,7 @@
 """Save and load streams as JSON with the user's node ids, so that a stream is the same on every machine.
 
-A file contains classes, node roles, tasks and queries. Everything that follows from them, the graph and the seed, such
-as TF-IDF weights and the numbers of nodes, is computed again.
+A file contains protocol, seed, classes, node roles, tasks and queries. Everything that follows from these and the
+graph, such as TF-IDF weights and the numbers of nodes, is computed again.
 """
 
 import json
@@ -22,7 +22,7 @@ VERSION = 1
 
 
 def save_stream(stream: Stream, path: str | Path) -> None:
-    """Save a stream as JSON: protocol, seed, classes, the role of each node, and the fingerprint of the graph.
+    """Save a stream as JSON: protocol, seed, classes, node roles, tasks, queries, and the fingerprint of the graph.
 
     Args:
         stream: The stream.

@@ -70,7 +70,7 @@ def spread_of(state: ModelState, nodes: Sequence[Any]) -> Spread:
     value = float((others < own).mean()) if others.size else 0.5
     if value <= ALIKE:
         return Spread(value, True, "These are too alike: nodes from other corners of the class would teach more.")
-    more = f"{100 * value:.0f} % of random baskets of a known class are more alike"
+    more = f"{100 * value:.0f} % of random samples of a known class are more alike"
     return Spread(value, False, f"These are spread enough: {more}.")
 
 

@@ -83,7 +83,7 @@ export function leave(path, body) {
   fetch(path, { method: "POST", headers, body: JSON.stringify(body), keepalive: true }).catch(() => undefined);
 }
 
-/** A read with a body. quiet: a missing token is an error, and the page does not ask for one. signal: may abort it. */
+/** A POST without a key, sent once. quiet: a missing token is an error, and the page does not ask for one. signal: may abort it. */
 export function ask(path, body, { quiet = false, signal } = {}) {
   return request("POST", path, { body, quiet, signal });
 }
@@ -149,7 +149,7 @@ async function request(method, address, { body, key, match = null, quiet = false
   return content;
 }
 
-/** A write without an answer is sent again with the same key, so the service makes it once. */
+/** Without an answer, a read and a write with a key are sent again; the key lets the service make the write once. */
 async function send(method, address, { body, key, match, signal }) {
   const headers = { Accept: "application/json" };
   if (token()) headers.Authorization = `Bearer ${token()}`;

@@ -64,7 +64,7 @@ function draw(groups, version) {
   }
 }
 
-/** Typed names by the most typical node of each group, since every version numbers its groups differently. */
+/** Typed names by the most typical node of each group, since another version may number its groups differently. */
 function typedNames(place) {
   return new Map(
     [...place.querySelectorAll("input[data-node]")]

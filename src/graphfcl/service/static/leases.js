@@ -7,7 +7,7 @@ const AGAIN = 45_000; // milliseconds until leases are renewed; they end after t
 const HOLDER = "graphfcl.holder";
 
 let claimed = [];
-let leaving = new AbortController(); // a request that arrives after the page was left would lease its nodes for nobody
+let underWay = new AbortController(); // stops claims when the page is left: a later one would lease nodes for nobody
 
 /** The id of this tab, which survives a reload. A duplicated tab, which copies the storage, gets another one. */
 function holder() {
@@ -25,20 +25,20 @@ export async function claim(ids) {
   claimed = ids;
   if (!token()) return []; // without a token, labels are refused
   try {
-    return (await ask("/v1/queue/leases", { holder: name, ids }, { quiet: true, signal: leaving.signal })).taken;
+    return (await ask("/v1/queue/leases", { holder: name, ids }, { quiet: true, signal: underWay.signal })).taken;
   } catch {
     return []; // the queue works without leases; conflicting labels are refused later
   }
 }
 
 addEventListener("pagehide", () => {
-  leaving.abort();
-  if (claimed.length > 0) leave("/v1/queue/leases", { holder: name, ids: [] });
+  underWay.abort();
+  if (claimed.length > 0 && token()) leave("/v1/queue/leases", { holder: name, ids: [] });
 });
 addEventListener("pageshow", ({ persisted }) => {
   if (!persisted) return;
-  leaving = new AbortController();
-  claim(claimed);
+  underWay = new AbortController();
+  if (claimed.length > 0) claim(claimed);
 });
 setInterval(() => {
   if (claimed.length > 0 && !document.hidden) claim(claimed);
