@@ -56,9 +56,14 @@ def test_each_graph_and_n_has_a_panel_with_a_line_per_method(drawn: dict[str, An
 
 
 def test_two_sweeps_of_a_graph_have_full_titles(drawn: dict[str, Any], tmp_path: Path) -> None:
+    """They say which N; an N that lacks the largest K has no place for it."""
     blocks = [block_of("here", 1, shot) for shot in SHOTS]
+    blocks += [block_of("here", 2, shot) for shot in SHOTS[:2]]
     opened = [replace(block, protocol={**block.protocol, "track": "open"}) for block in blocks]
     module.sweep_figure([*blocks, *opened], tmp_path / "sweep.png", row_styles([METHODS]))
-    assert len(drawn) == 2
-    assert sum("open" in title for title in drawn) == 1
+    assert len(drawn) == 4
+    assert sum("open" in title for title in drawn) == 2
+    for way, ticks in ((1, SHOTS), (2, SHOTS[:2])):
+        panels = [panel for title, panel in drawn.items() if f"{way}-way" in title]
+        assert [len(panel.get_xticklabels()) for panel in panels] == [len(ticks)] * 2
     plt.close("all")
