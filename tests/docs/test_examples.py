@@ -10,7 +10,10 @@ from typing import Any
 import pytest
 
 import graphfcl
-from graphfcl.methods.registry import REGISTRY
+from graphfcl.active.registry import REGISTRY as STRATEGIES
+from graphfcl.datasets.registry import REGISTRY as DATASETS
+from graphfcl.methods.registry import REGISTRY as METHODS
+from graphfcl.metrics.built_in import REGISTRY as METRICS
 
 griffe: Any = pytest.importorskip("griffe", reason="the extra docs is not installed")
 NEEDED = {
@@ -107,7 +110,8 @@ def test_the_example_of_a_public_name_runs(name: str, tmp_path: Path, monkeypatc
         pytest.importorskip(NEEDED[name])
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)  # as in the interpreter, where modules of the current folder can be imported
-    monkeypatch.setattr(REGISTRY, "registered", dict(REGISTRY.registered))
+    for registry in (METHODS, DATASETS, STRATEGIES, METRICS):
+        monkeypatch.setattr(registry, "registered", dict(registry.registered))
     module = importlib.import_module(value.__module__)
     test = doctest.DocTest(examples, {}, name, module.__file__, 0, None)
     runner = doctest.DocTestRunner(optionflags=FLAGS, verbose=False)

@@ -202,7 +202,7 @@ def combined(values: np.ndarray, starts: np.ndarray, repeated: str) -> np.ndarra
         return values[np.append(starts[1:], values.size) - 1]
     if repeated == "max":
         return np.maximum.reduceat(values, starts)
-    return np.add.reduceat(values, starts, dtype=np.float64)  # for "count", all values are 1
+    return np.add.reduceat(values, starts, dtype=np.float64)  # for "count", rows of tables weigh 1
 
 
 def as_weights(values: np.ndarray, where: str) -> np.ndarray:

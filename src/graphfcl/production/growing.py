@@ -49,8 +49,8 @@ class GrowingModel(TeachableModel):
             source: Ids of one end of each edge.
             target: Ids of the other end of each edge.
             weights: (e,) weights of the edges. None: new edges get weight 1, and existing edges keep theirs. If the fit
-                counted repeated edges, the weight of an edge is the number of times it is listed in one direction (the
-                larger of both), and ``weights`` are not read. If it added them up, this holds without ``weights``.
+                counted or added up repeated edges, each listed edge weighs 1 instead, the weights of one direction are
+                added up, and the larger sum of both directions is the weight of the edge.
             on_existing: What to do with edges that exist with another weight; see :meth:`grow`.
 
         Returns:

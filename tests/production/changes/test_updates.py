@@ -159,12 +159,6 @@ def test_the_tables_of_the_fit_change_nothing(repeated: str, tmp_path: Path) -> 
     np.testing.assert_array_equal(graph_in_memory(model).adjacency.toarray(), before.toarray())
 
 
-def test_weights_do_not_count_where_rows_do() -> None:
-    _, _, model = weighted_tables("count")
-    model.add_edges([0, 0], [1, 1], np.array([5.0, 7.0]))
-    assert graph_in_memory(model).adjacency[0, 1] == 2
-
-
 def test_a_weight_of_0_removes_an_edge() -> None:
     _, _, model = weighted_tables("max")
     before = graph_in_memory(model).adjacency

@@ -195,8 +195,7 @@ def _with_edges(change: GraphChange, edges: NewEdges, on_existing: str, repeated
     if not len(edges[0]):
         return change
     graph = change.graph
-    given = None if repeated == "count" else edges[2]
-    first, second, weights = _pairs(graph.rows_of_ends(*edges[:2]), given, "the new edges", repeated)
+    first, second, weights = _pairs(graph.rows_of_ends(*edges[:2]), edges[2], "the new edges", repeated)
     before = graph.weights_between(first, second)
     if edges[2] is None and repeated not in ("sum", "count"):  # the table has no weights for existing edges
         weights = np.where(before > 0, before, weights)
