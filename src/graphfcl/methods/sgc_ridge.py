@@ -90,7 +90,7 @@ class SgcRidge(ClosedFormLearner):
         vectors = vector, vector * self.blocks.weighted(1.0, 0.0).half()
         scores, own = (self._scores(each, head)[0] for each in vectors)
         order = best_columns(scores, columns, top)
-        first, second = order[0], order[:2][-1]
+        first, second = order[0], order[min(1, len(order) - 1)]
         direction = head["scales"] * (head["weights"][:, first] - head["weights"][:, second])
         of_features, of_around = self.blocks.feature_directions(tables, node, direction)
         inputs, rows = tables.neighbourhood(np.array([node]), HOPS)

@@ -42,7 +42,7 @@ class Evidence(Surroundings):
         points = self.rounds.x.rows_at(here).float()
         answer = answers(posterior, points, tensors, self.knowledge.settings.head_share)[0]
         order = best_columns(answer, columns, top)
-        first, second = order[0], order[:2][-1]
+        first, second = order[0], order[min(1, len(order) - 1)]
 
         blocks, frame, weights = self.blocks, self.knowledge.frame, self.knowledge.weights
         centred = joined(blocks, frame, weights)[0] - frame["middle"]
