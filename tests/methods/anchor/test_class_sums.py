@@ -10,14 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphfcl.methods.anchor import AnchorSettings
-from graphfcl.methods.anchor.class_sums import (
-    Anchors,
-    Shrinkage,
-    directions_of,
-    in_blocks,
-    probabilities,
-)
+from graphfcl.methods.anchor.class_sums import Anchors, Shrinkage
 from graphfcl.methods.anchor.frame import whitening
+from graphfcl.methods.anchor.metric import directions_of, in_blocks, probabilities
 
 SIZE, MANY, CLASSES = 7, 3, 5
 CHOSEN = AnchorSettings(covariance_columns=3, covariance_prior=4.0)

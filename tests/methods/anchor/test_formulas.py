@@ -10,8 +10,9 @@ from scipy import sparse
 
 from graphfcl import VisibleGraph
 from graphfcl.methods.anchor import AnchorSettings
-from graphfcl.methods.anchor.class_sums import Anchors, Metric, directions_of
+from graphfcl.methods.anchor.class_sums import Anchors
 from graphfcl.methods.anchor.frame import gram, times_upper, whitening
+from graphfcl.methods.anchor.metric import Metric, directions_of
 from graphfcl.methods.anchor.settings import Neighbourhood
 from graphfcl.methods.shared.untrained_features import symmetric, unit_rows
 from tests.methods.anchor.whole_rounds import posteriors

@@ -21,9 +21,10 @@ from functools import cached_property
 import numpy as np
 import torch
 
-from graphfcl.methods.anchor.class_sums import Anchors, Shrinkage, directions_of, logits_of, probabilities
+from graphfcl.methods.anchor.class_sums import Anchors, Shrinkage
 from graphfcl.methods.anchor.frame import Blocks, joined, whitened, whitened_of_block, whitening
 from graphfcl.methods.anchor.hop_encoder import HOPS
+from graphfcl.methods.anchor.metric import directions_of, logits_of, probabilities
 from graphfcl.methods.anchor.rounds import run_rounds, with_neighbours
 from graphfcl.methods.anchor.settings import AnchorSettings, Neighbourhood
 from graphfcl.methods.blocks import MemoryNeed, NodeTables, RowBlock, Table

@@ -13,7 +13,8 @@ from typing import Any
 import torch
 
 from graphfcl.graph.interfaces import VisibleNodes
-from graphfcl.methods.anchor.class_sums import CHUNK, class_sums
+from graphfcl.methods.anchor.class_sums import class_sums
+from graphfcl.methods.anchor.metric import CHUNK
 from graphfcl.methods.blocks import NodeTables, RowBlock, Table
 from graphfcl.methods.blocks.interface import ROWS, TYPES, RowMap
 from graphfcl.methods.shared.untrained_features import unit_rows

@@ -14,7 +14,7 @@ means and neighbours::
 import torch
 from torch import nn
 
-from graphfcl.methods.anchor.class_sums import log_probabilities, probabilities
+from graphfcl.methods.anchor.metric import log_probabilities, probabilities
 from graphfcl.methods.learner import Progress
 from graphfcl.methods.shared.supervised_training import class_balanced, cross_entropies
 from graphfcl.methods.shared.training_state import EarlyStopping, check_finite, make_adam

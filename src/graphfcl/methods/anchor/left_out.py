@@ -13,14 +13,8 @@ from dataclasses import replace
 
 import torch
 
-from graphfcl.methods.anchor.class_sums import (
-    Anchors,
-    Inverse,
-    class_sums,
-    directions_of,
-    in_blocks,
-    logits_of,
-)
+from graphfcl.methods.anchor.class_sums import Anchors, class_sums
+from graphfcl.methods.anchor.metric import Inverse, directions_of, in_blocks, logits_of
 from graphfcl.methods.anchor.settings import AnchorSettings
 
 

@@ -19,7 +19,8 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from graphfcl.methods.anchor.class_sums import Anchors, in_blocks, log_probabilities, probabilities, products_of
+from graphfcl.methods.anchor.class_sums import Anchors, products_of
+from graphfcl.methods.anchor.metric import in_blocks, log_probabilities, probabilities
 from graphfcl.methods.anchor.settings import AnchorSettings
 from graphfcl.methods.blocks import NodeTables, RowBlock, Table
 from graphfcl.methods.shared.untrained_features import symmetric

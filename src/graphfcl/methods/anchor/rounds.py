@@ -21,14 +21,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from graphfcl.methods.anchor.class_sums import (
-    Anchors,
-    directions_of,
-    logits_of,
-    probabilities,
-    products_with,
-)
+from graphfcl.methods.anchor.class_sums import Anchors
 from graphfcl.methods.anchor.head import mix_with_head
+from graphfcl.methods.anchor.metric import directions_of, logits_of, probabilities, products_with
 from graphfcl.methods.anchor.ridge import RidgeSums, shares_of, with_ridge
 from graphfcl.methods.anchor.settings import AnchorSettings, Neighbourhood
 from graphfcl.methods.blocks import NodeTables, RowBlock, Table
