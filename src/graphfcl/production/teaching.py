@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 from graphfcl.graph.ids import ClassLabel
 from graphfcl.graph.tables.frames import is_table
 from graphfcl.production.advising import AdvisingModel
-from graphfcl.production.labels.label_store import REVIEWED, Statement, Support
+from graphfcl.production.labels.statements import REVIEWED, Statement, Support
 
 if TYPE_CHECKING:  # predictions do not import what only a change needs
     from graphfcl.production.changes.guards import NewClasses

@@ -14,7 +14,7 @@ from pydantic import BaseModel, Field, StrictStr
 import graphfcl.client.answers as answers
 import graphfcl.service.bodies as bodies
 from graphfcl.errors import quoted
-from graphfcl.production.labels.label_store import Statement
+from graphfcl.production.labels.statements import Statement
 from graphfcl.service.cards import features_of
 from graphfcl.service.listed_labels import label_cards
 from graphfcl.service.paging import Cursor, Limit, lost_cursor, make_cursor, read_cursor

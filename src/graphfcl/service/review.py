@@ -8,7 +8,7 @@ from pydantic import Field
 from graphfcl.client.answers import Changed, LabelIssues
 from graphfcl.production import GraphClassifier
 from graphfcl.production.labels.history import now
-from graphfcl.production.labels.label_store import REVIEWED
+from graphfcl.production.labels.statements import REVIEWED
 from graphfcl.service.bodies import Body, By, Id
 from graphfcl.service.disputes import Disputes, VoteLog
 from graphfcl.service.listed_labels import label_cards

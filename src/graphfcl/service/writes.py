@@ -13,7 +13,7 @@ from graphfcl.errors import quoted
 from graphfcl.graph.ids import normal
 from graphfcl.production import GraphClassifier
 from graphfcl.production.labels.history import now
-from graphfcl.production.labels.label_store import Statement, Support
+from graphfcl.production.labels.statements import Statement, Support
 from graphfcl.service.changes import gone_classes
 from graphfcl.service.label_studio import TasksToLearn, read_tasks
 from graphfcl.service.problems import Problem

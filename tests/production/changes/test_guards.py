@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from graphfcl import AccuracyLossError, GraphClassifier, InputError
 from graphfcl.production.changes.guards import NewClasses, refuse_new_classes
-from graphfcl.production.labels.label_store import LabelStore, Support
+from graphfcl.production.labels.label_store import LabelStore
+from graphfcl.production.labels.statements import Support
 from graphfcl.production.model.calibrating import class_recalls
 from tests.production.models import copy_of, members, same_answers, with_parts
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from graphfcl import GraphClassifier, InputError
 from graphfcl.production.labels.history import change_text
-from graphfcl.production.labels.label_store import Statement, Support
+from graphfcl.production.labels.statements import Statement, Support
 from tests.production.models import copy_of, fitted, members, same_answers, with_parts
 
 EIGHT, NINE = members("class-08"), members("class-09")

@@ -14,7 +14,8 @@ from graphfcl.production.answers.expected_errors import expected_errors
 from graphfcl.production.changes.graph_changes import GraphChange
 from graphfcl.production.changes.guards import LossGuard, NewClasses
 from graphfcl.production.labels.history import Entry, History, new_entry
-from graphfcl.production.labels.label_store import LabelRole, LabelStore, Statement, Support
+from graphfcl.production.labels.label_store import LabelRole, LabelStore
+from graphfcl.production.labels.statements import Statement, Support
 from graphfcl.production.model.calibrating import compute_answers, regression_warning, with_renamed_class
 from graphfcl.production.model.label_gain import SUMS, observed_sums
 from graphfcl.production.model.parts import Configuration, ModelParts

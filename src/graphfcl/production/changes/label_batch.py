@@ -12,7 +12,8 @@ from graphfcl.graph.ids import ClassLabel, list_of_nodes
 from graphfcl.methods import Learner
 from graphfcl.production.changes.guards import NewClasses, refuse_new_classes
 from graphfcl.production.graph import ModelGraph
-from graphfcl.production.labels.label_store import LabelStore, Statement, Statements, Support, people
+from graphfcl.production.labels.label_store import LabelStore
+from graphfcl.production.labels.statements import Statement, Statements, Support, people
 from graphfcl.stream import Session
 
 LISTED = 20  # faults named in a message; conflicts are all named

@@ -26,7 +26,8 @@ from graphfcl.graph.tables.table import Table, missing_value
 from graphfcl.graph.tables.text_files import lines_of_rows
 from graphfcl.graph.tables.values import is_list, weights_of
 from graphfcl.production.graph import ModelGraph
-from graphfcl.production.labels.label_store import KEPT, MOST_COLUMNS, LabelStore, Statement, Support, as_one_line
+from graphfcl.production.labels.label_store import LabelStore
+from graphfcl.production.labels.statements import KEPT, MOST_COLUMNS, Statement, Support, as_one_line
 
 CLASS_NAMES = ("class", "label")
 GUESS = "guess"  # a table with this column is a table of suggestions, in which classes may be blank

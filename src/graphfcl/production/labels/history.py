@@ -254,7 +254,7 @@ def _repeated_and_conflicts(entry: Entry) -> list[str]:
 
 
 def _by(name: str | int, statements: list[dict[str, Any]]) -> str:
-    from graphfcl.production.labels.label_store import Statement, people  # imports numpy: commands start without it
+    from graphfcl.production.labels.statements import Statement, people  # imports numpy: commands start without it
 
     who = people(tuple(Statement.from_json(each) for each in statements))
     return f"{name} (by {who})" if who else str(name)

@@ -1,10 +1,8 @@
-"""The label of each node, the current names of the classes, and who gave each label."""
+"""The label of each node, and the current names of the classes."""
 
-import datetime
-import json
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from numbers import Integral
@@ -13,93 +11,11 @@ from typing import Any
 import numpy as np
 
 from graphfcl.errors import InputError, did_you_mean, quoted, shown
-from graphfcl.graph.ids import CLASS_NAME, ClassLabel, TextRule, bare_name, class_label, fold_names, normal, text_of
+from graphfcl.graph.ids import CLASS_NAME, ClassLabel, bare_name, class_label, fold_names, normal, text_of
 from graphfcl.methods.state import Labelled
+from graphfcl.production.labels.statements import REVIEWED, Statement, Statements
 
-BY = TextRule("name in 'by'", 200)
-WHEN = TextRule("time in 'when'", 100)
-COLUMN = TextRule("name of a column", 200)
-KEPT = TextRule("value", 1_000)
-MOST_COLUMNS = 20
-REVIEWED = "reviewed"  # stored with a reviewed label
-LINE_BREAKS = re.compile(r"[\t\r\n]+")
 WHOLE_FLOAT = re.compile(r"(-?[0-9]+)\.0+")  # how pandas writes an integer in a column with gaps
-
-
-@dataclass(frozen=True)
-class Statement:
-    """Who gave a label and when, as the user wrote it, and further columns stored with it; empty texts if unknown."""
-
-    by: str = ""
-    when: str = ""
-    kept: tuple[tuple[str, str], ...] = ()
-
-    @classmethod
-    def of(cls, by: Any, when: Any, kept: Mapping[str, Any], place: str) -> "Statement":
-        """Make a cleaned statement without empty columns; ``place`` says in messages where it was written."""
-        if isinstance(when, datetime.date):
-            when = when.isoformat()
-        if len(kept) > MOST_COLUMNS:
-            raise InputError(f"{place}: {len(kept)} columns to keep, at most {MOST_COLUMNS} are: leave some out.")
-        columns = [(COLUMN.clean(str(name), place), as_one_line(str(value))) for name, value in kept.items()]
-        return cls(
-            by=_clean(BY, by, place),
-            when=_clean(WHEN, when, place),
-            kept=tuple((name, KEPT.clean(value, place)) for name, value in columns if value.strip()),
-        )
-
-    def __bool__(self) -> bool:
-        """Whether it contains anything."""
-        return bool(self.by or self.when or self.kept)
-
-    def as_json(self) -> dict[str, Any]:
-        return {"by": self.by, "when": self.when, "kept": dict(self.kept)}
-
-    @classmethod
-    def from_json(cls, values: Any) -> "Statement":
-        """Make a statement from the values of :meth:`as_json`; raises ValueError, KeyError or TypeError for anything
-        else.
-        """
-        by, when, kept = values["by"], values["when"], dict(values["kept"])
-        if not all(isinstance(text, str) for text in (by, when, *kept, *kept.values())):
-            raise ValueError("a statement contains a value that is not a text")
-        return cls(by, when, tuple(kept.items()))
-
-
-@dataclass(frozen=True)
-class Support:
-    """A node to learn.
-
-    Attributes:
-        node: Id of the node.
-        class_name: Its class.
-        place: Where the support was written, for messages.
-        statement: Who gave the label.
-    """
-
-    node: Any
-    class_name: str
-    place: str
-    statement: Statement = Statement()
-
-
-def as_one_line(text: str) -> str:
-    """Return a text on one line, as it is stored; comments may have several lines."""
-    return normal(LINE_BREAKS.sub(" ", text))
-
-
-def people(statements: tuple[Statement, ...]) -> str:
-    """Name the people who made some statements, for a message: "ann and bob, 2026-11-16"; empty if no one is named."""
-    named = [f"{each.by}, {each.when}" if each.when else each.by for each in statements if each.by]
-    return " and ".join(dict.fromkeys(named))
-
-
-def _clean(rule: TextRule, value: Any, place: str) -> str:
-    text = "" if value is None else str(value)
-    return rule.clean(text, place) if text.strip() else ""
-
-
-Statements = Mapping[int, tuple[Statement, ...]]  # node number → statements about its label, oldest first
 
 
 class LabelRole(IntEnum):
@@ -392,22 +308,3 @@ class LabelStore:
 
 def _is_whole_float(value: Any) -> bool:
     return isinstance(value, float | np.floating) and float(value).is_integer()
-
-
-def statements_column(labels: LabelStore) -> list[str | None]:
-    """(m,) statements about each label as JSON; None if there are none."""
-    return [
-        json.dumps([statement.as_json() for statement in labels.statements[number]])
-        if number in labels.statements
-        else None
-        for number in labels.nodes.tolist()
-    ]
-
-
-def read_statements(column: Sequence[str | None], nodes: np.ndarray) -> Statements:
-    """Read the values of :func:`statements_column`; raises ValueError, KeyError or TypeError for anything else.
-
-    ``nodes``: (m,) node numbers.
-    """
-    pairs = zip(nodes.tolist(), column, strict=True)
-    return {number: tuple(map(Statement.from_json, json.loads(text))) for number, text in pairs if text}

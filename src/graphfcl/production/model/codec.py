@@ -25,7 +25,8 @@ from graphfcl.methods import Learner, LearnerState, find_method, flat_settings
 from graphfcl.production.answers.calibration import Calibration
 from graphfcl.production.graph import encode_graph, stored_graph
 from graphfcl.production.graph.place import AS_BEFORE, FolderUse
-from graphfcl.production.labels.label_store import LabelRole, LabelStore, read_statements, statements_column
+from graphfcl.production.labels.label_store import LabelRole, LabelStore
+from graphfcl.production.labels.statements import read_statements, statements_column
 from graphfcl.production.model.parts import Configuration, ModelParts
 from graphfcl.production.store.checks import Damaged, need, need_usable, read_json, whole_number
 from graphfcl.production.store.ids import id_arrays, read_ids
@@ -218,7 +219,7 @@ def encode_labels(store: LabelStore) -> Part:
     """Encode labelled nodes, and the statements about each label as JSON."""
     arrays = {"nodes": store.nodes, "columns": store.columns.astype(np.int32), "parts": store.parts.astype(np.int8)}
     if store.statements:
-        arrays |= id_arrays([text or "" for text in statements_column(store)], "said")
+        arrays |= id_arrays([text or "" for text in statements_column(store.statements, store.nodes)], "said")
     return Part({}, arrays, chunk=LABEL_CHUNK)
 
 

@@ -7,7 +7,8 @@ import numpy as np
 
 from graphfcl.graph.ids import text_array
 from graphfcl.production.graph import NodeIndex
-from graphfcl.production.labels.label_store import LabelRole, LabelStore, Statement
+from graphfcl.production.labels.label_store import LabelRole, LabelStore
+from graphfcl.production.labels.statements import Statement
 
 Columns = dict[str, np.ndarray]
 
