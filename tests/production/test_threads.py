@@ -54,6 +54,29 @@ def changes(model: GraphClassifier, turns: int) -> Iterator[GraphClassifier]:
         yield model.remove_nodes([fresh])
 
 
+@pytest.mark.parametrize("name", ["predict", "predict_proba", "score"])
+def test_a_change_while_a_query_runs_is_not_half_seen(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The class whose nodes are asked about is retired after the query has begun."""
+    model, nodes = fitted("sgc-ridge"), members("class-00")[:30]
+    asked: Callable[[], Any] = {
+        "predict": lambda: model.predict(nodes).tolist(),
+        "predict_proba": lambda: model.predict_proba(nodes).tolist(),
+        "score": lambda: model.score(nodes, ["class-00"] * 30),
+    }[name]
+    expected, current, began = asked(), model._current, []
+
+    def first_then_retired() -> Any:
+        state = current()
+        if not began:
+            began.append(name)
+            model.retire("class-00")
+        return state
+
+    monkeypatch.setattr(model, "_current", first_then_retired)
+    assert asked() == expected
+    assert began
+
+
 @pytest.mark.parametrize(("method", "turns"), [pytest.param("anchor", 2, marks=pytest.mark.long), ("finetune", 1)])
 def test_eight_readers_beside_a_writer_see_whole_states_only(method: str, turns: int) -> None:
     """Fine-tuning writes into weights, growth into embeddings."""
