@@ -25,7 +25,7 @@ COLUMNS = (
     "its_own_accuracy",
 )  # fmt: skip
 HOPS = 5  # of the neighbourhoods that calibrate prototypes: published for Amazon-Clothing and CoraFull
-FORMS = ("as released", "supports of a class counted by K")
+FORMS = ("as released", "supports of a class counted by K", "edges between sessions kept")
 
 
 @dataclass
@@ -88,6 +88,13 @@ class SavedStream:
         classes = self.classes(self.session)
         return self.rows("test", classes), self.rows("supports", classes), classes
 
+    def edges_to_earlier(self, edges: torch.Tensor) -> torch.Tensor:
+        """The (2, m) of these edges that connect the current session's nodes with nodes of earlier sessions."""
+        labels = self.arrays["labels"]
+        sessions = torch.from_numpy(np.where(labels < 0, self.last + 1, self.arrays["class_session"][labels]))
+        first, second = sessions.to(edges.device)[edges]
+        return edges[:, (torch.maximum(first, second) == self.session) & (first != second)]
+
     def measure(
         self, encoder: torch.nn.Module, features: torch.Tensor, edges: torch.Tensor, means: torch.Tensor
     ) -> None:
@@ -118,6 +125,7 @@ def use(stream: SavedStream, form: str, device: str) -> None:
         stream.base_split,
         stream.next_task,
     )
+    grown = data.update_incremental_adj
     trainer: Any = importlib.import_module("trainer")
     test_base, test_later, first = trainer.test_base, trainer.test_incremental, trainer.get_base_prototypes
     hops, prototypes = trainer.k_hop_subgraph, trainer.compute_prototypes
@@ -139,10 +147,15 @@ def use(stream: SavedStream, form: str, device: str) -> None:
     def counted_by_shot(*words: Any, **options: Any) -> Any:  # released: by the number of classes
         return prototypes(*words[:6], stream.about["protocol"]["shot"], *words[7:], **options)
 
+    def connected(adjacency: torch.Tensor, *words: Any, **options: Any) -> torch.Tensor:  # released: no such edges
+        return torch.cat((grown(adjacency, *words, **options), stream.edges_to_earlier(adjacency.indices())), dim=1)
+
     trainer.test_base, trainer.test_incremental, trainer.k_hop_subgraph = base, later, listed_hops
     trainer.get_base_prototypes = lambda *words: first(*words, device=torch.device(device))
-    if form != FORMS[0]:
+    if form == FORMS[1]:
         trainer.compute_prototypes = counted_by_shot
+    if form == FORMS[2]:
+        trainer.update_incremental_adj = connected
 
 
 def main(words: list[str] | None = None) -> None:

@@ -26,6 +26,7 @@ GRIDS = {  # name → words after `graphfcl bench`
     "table3": f"table3 --graph {FIVE} --seeds 5",
     "table3-paper": f"table3 --protocol paper --graph {TWO} --seeds 5",
     "shots": f"shots --graph {FIVE} --seeds 5",
+    "shots-others": "results/grids/shots-others.toml",
     "table2-paper": f"table2 --protocol paper --graph {FIVE} --methods {PAPER} --seeds 5",
     "tracks": "results/grids/tracks.toml",
     "sweep": f"sweep --graph {TWO} --seeds 5",

@@ -46,6 +46,7 @@ PARTS: dict[str, Callable[..., str]] = {
     "anchor-choices": anchor.anchor_choices,
     "anchor-parts": anchor.anchor_parts,
     "anchor-curve": anchor.anchor_curve,
+    "anchor-forty": anchor.anchor_forty,
     "answers": others.answers,
     "groups": others.groups,
     "label-issues": others.label_issues,
@@ -65,7 +66,7 @@ PICTURES = {  # below docs/images → below results
     "active.png": "bench/active.png",
     "embedding.png": "bench/embed.png",
     "parameters.png": "bench/sweep.png",
-    "anchor-shots.png": "anchor/shots.png",
+    "anchor-shots.png": "bench/shots.png",
 }
 COLOURS = 128  # of a picture in the docs, whose file is then a third as large
 

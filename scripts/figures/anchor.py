@@ -1,22 +1,17 @@
 """Tables of the page about ANCHOR."""
 
 from collections import Counter
-from collections.abc import Iterable
+from functools import cache
 
 import numpy as np
 
-from graphfcl.report import compare_with, summary
+from graphfcl.report import POOL, Block, Comparison, Row, compare_with, shot_curves, summary
+from scripts.figures.ablation import against_zero
 from scripts.figures.comparisons import stored_megabytes, table2_blocks
-from scripts.figures.reading import GRAPHS, find_row, read_csv
+from scripts.figures.reading import GRAPHS, find_blocks, find_row
 from scripts.figures.texts import code, difference, signed, table, value
 
 UPPER = "joint"  # it reads labels that no other method has
-DRAWN = ("sgc-ridge", "ranpac", "tem", "teen")  # in the picture of accuracy against labels, besides these two
-PART_TITLES = {
-    "means not estimated again": "means not re-estimated (no EM)",
-    "neighbours' classes not heard": "neighbours not used",
-    "lengths not corrected": "lengths of means not corrected",
-}
 
 
 def anchor_results() -> str:
@@ -55,54 +50,129 @@ def anchor_choices() -> str:
 
 
 def anchor_parts() -> str:
-    """What each part of ANCHOR is worth at the last session."""
-    lines = read_csv("anchor_parts.csv")
-    others = [name for name in dict.fromkeys(line["row"] for line in lines) if name != "anchor"]
-    rows = [["`anchor`"], *([PART_TITLES.get(name, name)] for name in others)]
-    for graph in GRAPHS:
-        here = [line for line in lines if line["dataset"] == graph]
-        values = seed_values(here)
-        ratios = {int(line["seed"]): int(line["n_test"]) / int(line["n_train"]) for line in here}
-        rows[0].append(value(summary(values["anchor"])))
-        compared = compare_with("anchor", values, ratios)
-        for row, name in zip(rows[1:], others, strict=True):
-            row.append(difference(compared[name].swapped, star=True))
-    return table(["last session, %", *code(GRAPHS)], rows)
+    """ANCHOR at the last session, and what changes without a part; Holm's family: all rows on one graph."""
+    blocks = find_blocks("anchor-parts")
+    families = [compare_with("anchor", last_values(block), block.ratios) for block in blocks]
+    rows = [["`anchor`", *(value(summary(find_row(block, "anchor").last())) for block in blocks)]]
+    rows += [[name, *(difference(each[name].swapped, star=True) for each in families)] for name in families[0]]
+    return table(["last session, %", *code(block.dataset for block in blocks)], rows)
 
 
-def seed_values(lines: Iterable[dict[str, str]]) -> dict[str, dict[int, float]]:
-    """Row → seed → balanced accuracy of the last session."""
-    values: dict[str, dict[int, float]] = {}
-    for line in lines:
-        values.setdefault(line["row"], {})[int(line["seed"])] = float(line["last_session"])
-    return values
+def last_values(block: Block) -> dict[str, dict[int, float]]:
+    """Row → seed → balanced accuracy of the last session, for the rows that do not use pool labels."""
+    return {row.name: row.last() for row in block.rows if POOL not in row.marks}
+
+
+@cache
+def shot_families() -> dict[str, dict[str, dict[str, Comparison]]]:
+    """Graph → labels per new class → method → ANCHOR minus it at the last session.
+
+    Holm's family: the methods on one graph with one number of labels.
+    """
+    found: dict[str, dict[str, dict[str, Comparison]]] = {}
+    for curves in shot_curves(find_blocks("shots")):
+        by_labels = zip(curves.labels, curves.blocks, strict=True)
+        found[curves.dataset] = {
+            labels: compare_with("anchor", last_values(block), block.ratios) for labels, block in by_labels
+        }
+    return found
 
 
 def anchor_curve() -> str:
-    """ANCHOR by labels per new class, its difference to the best other method drawn, and every method ahead of it."""
-    lines = read_csv("anchor_shots.csv")
-    shots = sorted({int(line["shot"]) for line in lines})
-    rows: list[list[str]] = []
-    behind: dict[tuple[int, str], list[str]] = {}
-    for graph in GRAPHS:
+    """ANCHOR by labels per new class, its difference from the best other method, and the methods with a higher mean."""
+    ours, rows = rows_by_labels("shots"), []
+    for graph, families in shot_families().items():
         rows.append([f"`{graph}`"])
-        for shot in shots:
-            values = seed_values(line for line in lines if (line["dataset"], int(line["shot"])) == (graph, shot))
-            ours = values.pop("anchor")
-            values.pop(UPPER, None)
-            leads = {
-                name: float(np.mean([ours[seed] - other[seed] for seed in other])) for name, other in values.items()
-            }
-            rows[-1].append(f"{summary(ours).mean:.1f} ({signed(min(leads[name] for name in DRAWN))})")
-            for name in (name for name in leads if leads[name] < 0):
-                where = f"`{graph}`, {_labels(shot)} ({signed(leads[name])})"
-                behind.setdefault((-len(values[name]), name), []).append(where)
-    listed = [
-        f"- behind `{name}` ({-seeds} seed{'s' * (seeds < -1)}): {'; '.join(behind[seeds, name])}"
-        for seeds, name in sorted(behind)
-    ]
-    return "\n".join([table(["last session, %", *map(_labels, shots)], rows), "", *listed])
+        for labels, family in families.items():
+            best = min(family.values(), key=lambda one: one.difference.mean)
+            accuracy = summary(ours[graph, labels, "anchor"].last()).mean
+            rows[-1].append(f"{accuracy:.1f} ({difference(best, star=True)})")
+    head = ["last session, %", *map(labels_title, next(iter(shot_families().values())))]
+    lines = [f"- {title}: {'; '.join(found)}" for title, found in shot_verdicts().items() if found]
+    return "\n".join([table(head, rows), "", *lines])
 
 
-def _labels(shot: int) -> str:
-    return f"{shot} label{'s' * (shot > 1)}"
+def shot_verdicts() -> dict[str, list[str]]:
+    """Where ANCHOR is significantly ahead of all methods of the picture, and which methods have a higher mean."""
+    ahead: list[str] = []
+    behind: dict[str, list[str]] = {}
+    above: dict[str, list[str]] = {}
+    for graph, families in shot_families().items():
+        won = [labels for labels, family in families.items() if all(one.ahead_after_holm for one in family.values())]
+        ahead += [place(graph, *won)] if won else []
+        for labels, family in families.items():
+            for name, one in family.items():
+                if round(one.difference.mean, 1) < 0:
+                    group = behind if one.swapped.ahead_after_holm else above
+                    group.setdefault(name, []).append(f"{place(graph, labels)} ({difference(one)})")
+    return {
+        "`anchor` is significantly ahead of every method of the picture": ahead,
+        **{f"significantly behind `{name}`": found for name, found in sorted(behind.items())},
+        **{f"a lower mean than `{name}`, not significantly": found for name, found in sorted(above.items())},
+        "a lower accuracy than other methods (20 and 50 labels, seed 0)": others_above(),
+        f"methods with a higher mean than `{UPPER}`, with all labels": above_joint(),
+    }
+
+
+def above_joint() -> list[str]:
+    """Methods with a higher mean than ``joint`` where both see the same labels."""
+    found = []
+    for curves in shot_curves(find_blocks("shots")):
+        upper = find_row(curves.blocks[-1], UPPER).last()
+        for name, values in last_values(curves.blocks[-1]).items():
+            gap = float(np.mean([values[seed] - accuracy for seed, accuracy in upper.items()]))
+            if round(gap, 1) > 0:
+                found.append(f"`{name}` on `{curves.dataset}` ({signed(gap)})")
+    return found
+
+
+def place(graph: str, *labels: str) -> str:
+    return f"`{graph}`, {' and '.join(map(labels_title, labels))}"
+
+
+def others_above() -> list[str]:
+    """Methods that are not in the picture and have a higher accuracy than ANCHOR on the same stream."""
+    ours = rows_by_labels("shots")
+    found = []
+    for (graph, labels, name), row in rows_by_labels("shots-others").items():
+        anchor = ours[graph, labels, "anchor"].last()
+        gap = float(np.mean([anchor[seed] - accuracy for seed, accuracy in row.last().items()]))
+        if round(gap, 1) < 0:
+            found.append(f"`{name}` on {place(graph, labels)} ({signed(gap)})")
+    return found
+
+
+def rows_by_labels(grid: str) -> dict[tuple[str, str, str], Row]:
+    """(Graph, labels per new class, name) → row of a grid."""
+    return {
+        (curves.dataset, labels, row.name): row
+        for curves in shot_curves(find_blocks(grid))
+        for labels, block in zip(curves.labels, curves.blocks, strict=True)
+        for row in block.rows
+    }
+
+
+def labels_title(labels: str) -> str:
+    return f"{labels} label{'s' * (labels != '1')}"
+
+
+def anchor_forty() -> str:
+    """Forty sessions of one class: ANCHOR, HAG-Meta and their difference; Holm's family: the columns."""
+    (block,) = find_blocks("anchor-forty")
+    rows = {name: find_row(block, name) for name in ("anchor", "hag-meta")}
+    accuracies = {name: dict(zip(row.results, row.sessions(), strict=True)) for name, row in rows.items()}
+    columns = {
+        f"session {number}": {
+            name: {seed: float(each[number]) for seed, each in found.items()} for name, found in accuracies.items()
+        }
+        for number in range(0, 41, 10)
+    }
+    columns["average"] = {name: row.values("average") for name, row in rows.items()}
+    gaps = {
+        title: {seed: values["anchor"][seed] - values["hag-meta"][seed] for seed in values["anchor"]}
+        for title, values in columns.items()
+    }
+    lines = [[f"`{name}`", *(value(summary(values[name])) for values in columns.values())] for name in rows]
+    found = against_zero(gaps, block.ratios)
+    lines.append(["difference", *(difference(found[title], star=True) for title in columns)])
+    return table([f"`{block.dataset}`, %", *columns], lines)

@@ -10,6 +10,7 @@ import pytest
 
 from graphfcl import find_method
 from graphfcl.report import write_page
+from graphfcl.stream import PROTOCOL_VERSION
 from scripts.figures.__main__ import PAGES, PART, PARTS, PICTURES, with_figures
 from scripts.figures.reading import ROOT, stored
 from tests.docs.blocks import FENCE
@@ -149,8 +150,9 @@ def test_marks_of_parts_are_whole() -> None:
 
 
 SOURCES_OF_PART: dict[str, tuple[str, ...]] = {  # a protocol among the arguments of a part selects its results
-    "anchor-parts": ("anchor_parts.csv",),
-    "anchor-curve": ("anchor_shots.csv",),
+    "anchor-parts": ("anchor-parts",),
+    "anchor-curve": ("shots", "shots-others"),
+    "anchor-forty": ("anchor-forty",),
     "released-code": ("released_code.csv", "table2"),
     "answers": ("answers.csv",),
     "groups": ("groups.csv",),
@@ -186,6 +188,12 @@ def test_every_section_with_results_says_their_protocol_version() -> None:
                 name, *arguments = words.split()
                 said |= set(arguments) if name == "version" else set()
                 assert sources_of(name, arguments) <= said, (path.name, section.splitlines()[0], name)
+
+
+def test_all_results_are_of_the_current_protocol_version() -> None:
+    """``figures: version`` says so without looking."""
+    named = json.loads((RESULTS / "sources.json").read_text())
+    assert {name for name, entry in named.items() if entry["protocol_version"] != PROTOCOL_VERSION} == set()
 
 
 @needs_cells

@@ -2,12 +2,14 @@
 
 import csv
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from scripts.released_tap import FORMS
 from tests.cli.command import graphfcl_inside
 from tests.methods.test_checks import GRAPH
 
@@ -16,6 +18,7 @@ CODE = {
     "data_split": """
         def load_data(*_): raise AssertionError("the code's own data")
         base_train_val_split = task_generator = load_data
+        def update_incremental_adj(adj, old, classes, labels, edge_labels, noise): return old
         """,
     "trainer": """
         from data_split import *
@@ -52,6 +55,10 @@ CODE = {
             queries, supports, classes = task_generator(nodes, args.way, args.shot, novel)
             assert [int(labels[row]) for row in supports] == [c for c in classes for _ in range(args.shot)]
             assert not set(queries) & set(supports) and set(classes) <= set(novel) - set(seen)
+            edges = update_incremental_adj(adj, torch.zeros(2, 0).long(), classes, labels, None, noise=True)
+            ends = [{int(labels[a]), int(labels[b])} for a, b in adj.indices().T]
+            between = sum(len(each & set(classes)) == len(each & {*base, *seen}) == 1 for each in ends)
+            print("edges to earlier sessions", edges.shape[1] / between)
             seen += classes
             wrong = [row for row in test if labels[row] == base[0]]  # a class of session 0 is not recognised
             known = means[: len(base) + len(seen)]
@@ -62,7 +69,7 @@ CODE = {
 }
 
 
-@pytest.mark.parametrize("form", ["as released", "supports of a class counted by K"])
+@pytest.mark.parametrize("form", FORMS)
 def test_the_code_runs_on_a_stream_and_is_measured(form: str, tmp_path: Path) -> None:
     for name, text in CODE.items():
         lines = text.split("\n")[1:]
@@ -76,7 +83,9 @@ def test_the_code_runs_on_a_stream_and_is_measured(form: str, tmp_path: Path) ->
             command, cwd=ROOT, capture_output=True, text=True, env={**os.environ, "CUDA_VISIBLE_DEVICES": ""}
         )
         assert done.returncode == 0, done.stderr
-        assert f"prototypes of {2 if form == 'as released' else 3}" in done.stdout
+        assert f"prototypes of {3 if form == FORMS[1] else 2}" in done.stdout
+        shares = re.findall(r"edges to earlier sessions (\S+)", done.stdout)
+        assert set(shares) == {"1.0" if form == FORMS[2] else "0.0"}
     with open(out, newline="") as file:
         first, second = csv.DictReader(file)
     assert (first["code"], second["code"], first["form"], first["seed"]) == ("TAP", "TAP, 4 epochs", form, "0")

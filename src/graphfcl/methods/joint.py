@@ -1,4 +1,4 @@
-"""Joint training: an upper bound that uses more labels than other methods receive.
+"""Joint training: an upper reference that uses more labels than other methods receive.
 
 At each session, its models are trained again on *all* training data of *all* classes seen: the train nodes of session
 0, the supports of novel classes, and the labels of their pool. Only ANCHOR with pool labels receives the pool too.
@@ -17,7 +17,7 @@ n(·) centres rows and scales them to unit length. B, the number of hops, and th
 from session 0; the centre of Z comes from the graph on which the GCN was trained. Epochs and steps are constants that
 were selected on development graphs.
 
-A single model, selected and stopped by its accuracy on session 0, would not be an upper bound. All classes of session 0
+A single model, selected and stopped by its accuracy on session 0, would be a weaker reference. All classes of session 0
 have many labels, and models that differ by less than a point there differ by many points on new classes. Even the same
 model differs by points with other random numbers of dropout, for example on a GPU.
 """

@@ -172,7 +172,7 @@ class Learner(Described, ABC):
     trains_on_query_labels: ClassVar[bool] = False
     """Whether the method trains on the query labels that sessions of the protocol ``paper`` contain."""
     uses_pool_labels: ClassVar[bool] = False
-    """Whether the method receives the labels of the pool. Such a method serves as an upper bound."""
+    """Whether the method receives the labels of the pool. Such a method is an upper reference."""
     control: ClassVar[bool] = False
     """Whether the method only measures what a protocol leaks. Reports exclude it from ranks and significance tests."""
 

@@ -29,9 +29,14 @@ from graphfcl.report.page import (
 from graphfcl.report.rows import (
     FORM as FORM,
     ORACLE as ORACLE,
+    POOL as POOL,
     QUERIES as QUERIES,
     Row as Row,
     summary as summary,
+)
+from graphfcl.report.shots import (
+    ShotCurves as ShotCurves,
+    shot_curves as shot_curves,
 )
 from graphfcl.report.statistics import (
     Claims as Claims,

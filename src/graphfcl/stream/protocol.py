@@ -38,7 +38,7 @@ class Protocol:
         train_share: Share of training nodes in base and pseudo-novel classes.
         validation_share: Share of validation nodes in these classes. All other nodes are test nodes.
         pool_share: Share of each novel class, without its supports, that forms the pool. Only learners that serve as
-            upper bounds may see labels of the pool.
+            upper references may see labels of the pool.
         queries: Number of sampled queries per class under ``paper``. None takes ``drawn_shot``. Under ``strict`` all
             test nodes are queries.
         standardise: Whether dense features are standardised to mean 0 and standard deviation 1 over the training nodes
