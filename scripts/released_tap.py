@@ -95,6 +95,16 @@ class SavedStream:
         first, second = sessions.to(edges.device)[edges]
         return edges[:, (torch.maximum(first, second) == self.session) & (first != second)]
 
+    def edge_shares(self) -> dict[str, float]:
+        """Of the edges of nodes of later sessions: which share leads to another session, and which joins one class."""
+        graph, labels = self.matrix("adj").tocoo(), self.arrays["labels"]
+        first, second = (labels[ends] for ends in graph.coords)
+        known = (graph.row < graph.col) & (first >= 0) & (second >= 0)
+        sessions = self.arrays["class_session"][np.stack((first, second))[:, known]]
+        later = sessions.max(axis=0) > 0
+        same, across = (first == second)[known][later], (sessions[0] != sessions[1])[later]
+        return {"across sessions": across.mean(), "one class": same.mean(), "one class, within": same[~across].mean()}
+
     def measure(
         self, encoder: torch.nn.Module, features: torch.Tensor, edges: torch.Tensor, means: torch.Tensor
     ) -> None:
@@ -168,6 +178,7 @@ def main(words: list[str] | None = None) -> None:
     options = parser.parse_args(words)
     stream = SavedStream.load(options.stream)
     about = stream.about
+    print("edges of nodes of later sessions:", stream.edge_shares())
     sys.path.insert(0, str(options.code))
     use(stream, options.form, "cuda" if torch.cuda.is_available() else "cpu")
     settings = {

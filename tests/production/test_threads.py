@@ -63,7 +63,8 @@ def test_a_change_while_a_query_runs_is_not_half_seen(name: str, monkeypatch: py
         "predict_proba": lambda: model.predict_proba(nodes).tolist(),
         "score": lambda: model.score(nodes, ["class-00"] * 30),
     }[name]
-    expected, current, began = asked(), model._current, []
+    expected, current = asked(), model._current
+    began: list[str] = []
 
     def first_then_retired() -> Any:
         state = current()

@@ -67,7 +67,11 @@ def _root(
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run a command. Exit codes: 2 after bad input, which prints one sentence; 130 after Ctrl-C; 143 after SIGTERM."""
+    """Run a command.
+
+    Exit codes: that of a :class:`GraphfclError`, which is printed as one sentence; 130 after Ctrl-C; 143 after SIGTERM;
+    0 if the reader of the output has ended.
+    """
     words = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in words
     warnings.showwarning = _show_warning  # type: ignore[assignment]
@@ -91,7 +95,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 @contextmanager
 def _sigterm_interrupts() -> Iterator[None]:
-    """Let SIGTERM, which schedulers and containers send, end the command in the way of Ctrl-C."""
+    """Let SIGTERM, which schedulers and containers send, end the command as Ctrl-C does."""
     if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGTERM) != signal.SIG_DFL:
         yield
         return

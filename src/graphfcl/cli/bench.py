@@ -65,7 +65,7 @@ class GridOptions(opts.OptionGroup):
             "Labels per new class (K); for sweep and shots a list such as 1,5 or 1,5,all (default: set by the graph)."
         ),
     ] = None
-    sessions: Annotated[int | None, option("Number of sessions (T); for embed, the one to plot (default: all).")] = None
+    sessions: Annotated[int | None, option("Number of sessions (T) (default: all; for embed, 2).")] = None
     standardise: opts.StandardiseOption = None
 
     def graphs(self) -> list[str]:

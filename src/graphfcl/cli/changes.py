@@ -31,7 +31,7 @@ NodeTable = Annotated[str, argument("Table with the column node, a file or 'sql:
 
 @dataclass(frozen=True)
 class ChangeOptions(ComputeOptions):
-    """A model folder to change."""
+    """Options of commands that change a model."""
 
     panel: ClassVar[str] = "Change"
     device: Device = "auto"
@@ -39,7 +39,7 @@ class ChangeOptions(ComputeOptions):
     max_loss: Annotated[
         float | None,
         option(
-            "Refuse the change if known classes lose more balanced accuracy, as a share: 0.02 allows 2 points.",
+            "Refuse the change if known classes lose more than this share of balanced accuracy; 0.02 is 2 points.",
             min=0,
             max=1,
         ),
@@ -126,7 +126,7 @@ def learn(
     *,
     new: NewClassOptions,
 ) -> Output:
-    """Learn labelled nodes of new or known classes."""
+    """Learn new or known classes from labelled nodes."""
     allowed = new.allowed()
     (table,) = tables_of(supports, database=database)
 

@@ -99,7 +99,7 @@ def import_dataset(
     out: Annotated[Path, option("Graph folder to create.")],
     memory: Annotated[str, option("Memory that the import may use, such as 800MB or 4GB.")] = "2GB",
 ) -> Output:
-    """Create a graph folder, for graphs that do not fit into memory.
+    """Create a graph folder, for graphs that do not fit in memory.
 
     An interrupted import leaves no folder and starts over. --graph may also name a raw OGB dataset.
     """

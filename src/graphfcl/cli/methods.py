@@ -54,7 +54,7 @@ def check(
     learner: Annotated[str, argument("Learner: module:Class, or a name from `graphfcl methods`.", method_names)],
     settings: Settings = None,
 ) -> Output:
-    """Check that a learner satisfies the Learner contract; print one line per rule."""
+    """Check that a learner satisfies the Learner contract; print a line per rule, and why if it is broken."""
     from graphfcl.methods.testing import RULES, broken_rules, says
 
     method = methods.method_from(learner, learner)

@@ -39,7 +39,7 @@ MARKS = {
 RunMethod = Annotated[
     str,
     option(
-        "Method: a name from `graphfcl methods`, or your own as module:Class. The default is the paper's method; "
+        "Method: a name from `graphfcl methods`, or your own as module:Class. The default is HAG-Meta; "
         f"for your own data use {MODEL_METHOD}.",
         method_names,
     ),
@@ -62,7 +62,7 @@ class RunOptions:
 
     panel: ClassVar[str] = "Output"
     device: opts.Device = "auto"
-    out: Annotated[Path | None, option("Folder for results (default: a new folder in runs/).")] = None
+    out: Annotated[Path | None, option("Folder for results (default: runs/ and a name made from the settings).")] = None
     encoders: Annotated[Path | None, option("Folder for pre-trained encoders (default: next to the results).")] = None
     resume: Annotated[bool, option("Continue from the checkpoint in the folder of results.", flag="--resume")] = False
 
@@ -166,7 +166,7 @@ def switched_off(words: Sequence[str], declared: Sequence[str], method: str, set
 
 
 def _values_off(kind: Any) -> list[Any]:
-    """The values that switch a setting of this type off."""
+    """Values that switch a setting of this type off: False if it can be a bool, None if it can be None."""
     kinds = get_args(kind) if get_origin(kind) in (Union, types.UnionType) else (kind,)
     return [value for value, each in ((False, bool), (None, type(None))) if each in kinds]
 

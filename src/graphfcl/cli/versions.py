@@ -151,7 +151,8 @@ def erase(
         where = f"from {_versions(done.versions)} of {options.model}, and the cache"
         did = "Would erase" if dry_run else "Erased"
         print_line(f"{did} {counted(done.nodes, 'node')} ({_labelled(done.labels)}) {where}.")
-        print_line(f"Version {done.version} {'would equal' if dry_run else 'equals'} the newest one without them.")
+        verb = "would be" if dry_run else "is"
+        print_line(f"Version {done.version} {verb} version {done.version - 1} without these nodes.")
         for sentence in remains:
             print_line(sentence)
 

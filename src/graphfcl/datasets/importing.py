@@ -58,7 +58,10 @@ def import_graph(
 
 
 def find_source(name: str, data_dir: str | Path | None = None) -> Source:
-    """Return the source for a name or path. Files are read in blocks; other datasets are loaded into memory."""
+    """Return the source for a name or path.
+
+    Files and synthetic graphs are processed in blocks; other datasets are loaded into memory.
+    """
     stem, options = split_options(name)
     path = Path(stem)
     if path.suffix in (".pt", ".pth"):
@@ -69,7 +72,7 @@ def find_source(name: str, data_dir: str | Path | None = None) -> Source:
         raise InputError(f"{path} is a graph folder already: copy it.")
     if raw_folder(path) is not None and not is_table_folder(path):
         if options:
-            raise InputError(f"{path} has no option {next(iter(options))!r}: it has none.")
+            raise InputError(f"{path} takes no options: remove {next(iter(options))!r}.")
         return ogb_source(path)
     dataset, options = find_dataset(name)
     if dataset in (SYNTHETIC, SYNTHETIC_REDDIT):

@@ -31,12 +31,13 @@ class SyntheticSettings:
         edges: Number of undirected edges.
         features: Number of feature columns.
         classes: Number of classes.
-        homophily: Probability that both ends of an edge are chosen from the same class.
+        homophily: Probability that the second end of an edge is drawn from the class of the first. Otherwise it is
+            drawn from all nodes.
         skew: Size of the smallest class divided by the size of the largest. Class k of C has about
             ``skew ** (k / (C - 1))`` times the size of class 0.
-        words: Words per node, for features of the kind ``words``.
+        words: Draws of words per node, for features of the kind ``words``. A repeated word counts once.
         signal: For ``words``, the probability that a word comes from words of the class. For ``dense``, the length of
-            the class mean; the noise has expected length 1.
+            the class mean; the noise has the expected squared length 1.
         kind: Kind of the features, ``words`` or ``dense``.
         seed: Seed of the random draw.
     """
@@ -201,7 +202,7 @@ def _draw_words(
 def _draw_dense(
     settings: SyntheticSettings, labels: np.ndarray, means: np.ndarray, random: np.random.Generator
 ) -> np.ndarray:
-    """Draw (nodes, features) float32: the class mean, of length ``signal``, plus noise of expected length 1."""
+    """Draw (nodes, features) float32: the class mean, of length ``signal``, plus noise of expected squared length 1."""
     features = random.standard_normal((labels.size, settings.features), dtype=np.float32)
     features *= settings.features**-0.5
     features += means[labels]

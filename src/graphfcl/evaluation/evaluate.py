@@ -1,4 +1,4 @@
-"""Evaluate a learner on a stream. Test nodes and their labels are known in this package only, not to learners."""
+"""Evaluate a learner on a stream. Learners receive neither test nodes nor their labels."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -46,7 +46,7 @@ class Evaluation:
         confusions: One matrix for each session 0..t, shape (classes seen, classes seen). Entry (j, k) counts test nodes
             of class j that were predicted as class k. Under the track ``active`` each matrix has all classes of the
             stream.
-        seconds: Time to learn each session.
+        seconds: Seconds to fit session 0 and to learn each later session.
         session_of_class: Session in which each class arrives, shape (classes,).
         answered: Under the track ``active``, the numbers of the nodes that were labelled in each session 1..t, in the
             order in which they were chosen. Empty otherwise.
@@ -303,8 +303,8 @@ def learner_for(learner: Any, stream: Any, settings: Mapping[str, Any] | None) -
 def compute_confusion(learner: Learner, stream: Stream, session: int) -> np.ndarray:
     """Compute the confusion matrix after a session, in the joint label space of all classes seen.
 
-    The learner scores all visible nodes in shuffled blocks, so that it cannot tell which of them are test nodes. Under
-    the protocol ``paper``, whose sessions contain the query nodes, it scores only these.
+    The learner scores all visible nodes in shuffled blocks, so that the request does not show which are test nodes.
+    Under the protocol ``paper``, whose sessions contain the query nodes, it scores only these.
     """
     queries, classes = stream.queries(session), stream.classes_seen(session)
     numbers = stream.evaluation_numbers(session)
@@ -320,7 +320,7 @@ def scores_in_blocks(
     """Yield blocks of node numbers and the learner's (nodes, classes) scores of them after a session."""
     visible, numbers = stream.evaluation_graph(session), stream.evaluation_numbers(session)
     for nodes in _blocks(numbers, stream.queries(session), stream, session):
-        # A copy: the learner may change what it gets.
+        # A copy, because the learner could make the array writable and change it.
         scores = np.asarray(learner.scores(visible, read_only(nodes.copy())))
         _refuse_wrong_scores(scores, nodes.size, classes, session)
         yield nodes, scores

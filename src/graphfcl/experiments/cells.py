@@ -75,7 +75,7 @@ def cell_key(values: dict[str, Any]) -> str:
 
 
 def cell_stream(cell: Cell, data_dir: Path | None) -> Stream:
-    """The stream of a cell. The last streams are cached, because cells with the same seed follow each other."""
+    """The stream of a cell. Up to three streams are cached, because cells with the same seed follow each other."""
     return _stream(cell.dataset, cell.seed, json.dumps(cell.rules, sort_keys=True), data_dir)
 
 

@@ -34,7 +34,9 @@ class Grid:
         object.__setattr__(self, "cells", tuple(_with_source(cell) for cell in self.cells))
 
     def save(self, folder: str | Path) -> None:
-        """Write the grid to a folder of results. A stored grid of the same name and kind keeps its cells.
+        """Write the grid to a folder of results, merged with a stored grid of the same name and kind.
+
+        Cells of methods and strategies whose code has changed are dropped from the stored grid.
 
         Raises:
             InputError: If the folder has a grid of another protocol version, or one of this name and another kind.
@@ -63,7 +65,7 @@ class Grid:
         write_bytes(path, json.dumps(values, indent=1).encode())
 
     def _drop_outdated_code(self, folder: Path) -> None:
-        """Drop cells of methods and strategies whose code was edited since: one row must not mix two versions."""
+        """Drop cells of methods and strategies whose code has changed since they were stored."""
         methods = {cell.method: cell.source for cell in self.cells if cell.source}
         strategies = {cell.strategy: cell.strategy_source for cell in self.cells if cell.strategy_source}
         for path in _grid_files(folder):
@@ -136,12 +138,12 @@ def _read_grid(path: Path) -> Grid:
 
 @dataclass
 class GridStatus:
-    """Progress of a grid. Cells that run in other calls are counted when they are done."""
+    """Progress of a grid. Cells that other calls run are counted when they are done."""
 
     total: int
     done: int = 0
     failed: int = 0
-    running: dict[int, Cell] = field(default_factory=dict)  # by number of the worker
+    running: dict[int, Cell] = field(default_factory=dict)  # cells of this call, numbered from 0
     seconds_left: float | None = None
 
     @property

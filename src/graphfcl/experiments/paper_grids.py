@@ -1,6 +1,6 @@
 """The standard grids: Table 2, Table 3, the parameter study and the embedding plot of the paper, ``shots``, ``active``.
 
-Cells are ordered by seed, so that a grid that is stopped early has complete seeds.
+Within a protocol, cells are ordered by seed, so that a grid that is stopped early has complete seeds.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,8 +1,8 @@
 """Run the cells of a grid on a pool of workers. Each worker takes one cell after the other until all are settled.
 
 A cell is settled when it is done or has failed. Claims and results are files in the folder of the grid, so workers of
-several calls, backends and machines can share the work. Before a worker runs a cell, it writes a note. If it dies, the
-worker that claims the cell next finds this note.
+several calls, backends and machines can share the work. A worker records that it begins a cell, so that a cell whose
+workers die again and again is recorded as failed.
 """
 
 import secrets
@@ -30,7 +30,10 @@ from graphfcl.runtime.source_code import reference_of
 from graphfcl.runtime.tasks import Tasks, WorkerLost, run_tasks
 
 MOST_DEATHS = 3  # a cell fails when this many of its workers have died
-SECONDS_HERE, SECONDS_ELSEWHERE = 0.25, 2.0  # between two looks at a folder on this or another machine
+SECONDS_HERE, SECONDS_ELSEWHERE = (
+    0.25,
+    2.0,
+)  # between two looks at the folder, with workers on this machine or on others
 
 
 Registration = tuple[Callable[[Any], object], Any]  # a function that registers, and what it registers
@@ -64,7 +67,7 @@ class WorkerPlan:
     """What each worker of one call of ``run_grid`` needs.
 
     Attributes:
-        folder: Folder of the grid.
+        folder: Folder of results.
         cells: Cells to run.
         call: Random name of the call.
         device: Device that learners use.
@@ -98,9 +101,10 @@ def run_grid(
 ) -> GridStatus:
     """Run the cells of a grid in worker processes.
 
-    Cells that are done or have failed before are not run again, unless their file is damaged or their graph has changed
-    since. A failure is recorded and does not stop the other cells. Several calls can work on the same folder at the
-    same time: no cell runs twice at once, and each call returns when all cells are done or have failed.
+    Cells that are done are not run again, unless their file is damaged or their graph has changed since. A failure is
+    recorded and does not stop the other cells; failed cells are run again only with ``retry_failed``. Several calls can
+    work on the same folder at the same time: no cell runs twice at once, and each call returns when all cells are done
+    or have failed.
 
     Args:
         grid: Cells to run.
@@ -108,7 +112,7 @@ def run_grid(
         jobs: Number of worker processes.
         device: Device that learners use, such as ``cpu`` or ``cuda:0``.
         data_dir: Folder of the datasets. The default is that of :func:`load_dataset`.
-        watch: Function that is called with the progress several times a second.
+        watch: Function that is called with the progress about once per second.
         retry_failed: Run cells again that have failed before.
         graphs: SHA-256 of each dataset's present graph, to find outdated cells. Datasets that are not listed are loaded
             to compute it.
@@ -117,7 +121,7 @@ def run_grid(
             imported once for all processes; they get the environment variables of the moment when the first started.
         threads: Largest number of threads that torch, BLAS and OpenMP each start in a process. The default is an equal
             share of the cores.
-        tasks: Engine to run on instead of processes of this machine, with ``jobs`` workers of ``threads`` threads.
+        tasks: Backend and its options, by default processes of this machine. ``jobs`` and ``threads`` replace its own.
 
     Returns:
         The number of cells that are done and that have failed (``total``, ``done``, ``failed``).

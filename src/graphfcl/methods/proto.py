@@ -3,9 +3,9 @@
 Jake Snell, Kevin Swersky, Richard Zemel: Prototypical Networks for Few-shot Learning. NeurIPS 2017. Encoders: Kipf and
 Welling, ICLR 2017; Veličković et al., ICLR 2018.
 
-The prototype p_k is the mean embedding of the labelled nodes of class k, and p(y = k | q) = softmax_k(−‖z_q − p_k‖²).
-After pre-training no weight changes, and a session adds prototypes. Labelled nodes are kept and encoded again as the
-graph grows. Under the track ``isolated``, prototypes are stored instead.
+The prototype p_k is the mean embedding of the labelled nodes of class k. A node with the embedding z has the class k
+with probability softmax_k(−‖z − p_k‖²). After pre-training no weight changes. The labelled nodes are stored and their
+embeddings computed again on each visible graph. Under the track ``isolated``, prototypes are stored instead.
 """
 
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ class ProtoGatSettings(EncoderSettings):
 
 
 class ProtoGcn(EncoderLearner):
-    """A prototypical network on the pre-trained GCN."""
+    """A prototypical network on a pre-trained GCN."""
 
     title = "prototypes on the pre-trained GCN"
     reference = "Snell, Swersky, Zemel: Prototypical Networks for Few-shot Learning. NeurIPS 2017"

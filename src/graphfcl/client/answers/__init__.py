@@ -1,4 +1,4 @@
-"""Types of the answers of a service. The service describes its routes with them, and the client returns them.
+"""Response types of the HTTP service. The service describes its routes with them, and the client returns them.
 
 Ids are strings. A class is a string, or an integer if the model has integer classes. ``version`` is the version of the
 model that the answer describes. ``next_cursor`` leads to the next page of a list and is None on the last page. A field

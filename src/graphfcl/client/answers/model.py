@@ -38,7 +38,7 @@ class ListedClass:
     Attributes:
         name: Name of the class.
         labels: Number of labelled nodes.
-        session: Version that added the class; 0 for the classes of the fit.
+        session: Version that added the class; 0 for classes of session 0, None for few-shot classes of the fit.
         recall: Recall of the class, from 0 to 1; None if it was not measured.
         recall_before: Recall before the last change; None if it was not measured.
         measured: The recall as counts, with its 95 % interval.
@@ -127,7 +127,7 @@ class Versions(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class Health(Answer):
-    """The state of the service. If something is wrong, a problem is sent instead.
+    """The state of the service. A service that is not ready sends a problem instead.
 
     Attributes:
         status: ``ok`` if the process answers, ``ready`` if the model folder is complete.

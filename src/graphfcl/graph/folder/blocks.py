@@ -1,7 +1,6 @@
 """Raw files of a graph folder: arrays of numbers with a checksum for each block of bytes.
 
-A checksum is the first 16 bytes of SHA-256. The standard library has it, processors compute it in hardware (1.6 GB/s on
-one core of a small ARM server, 0.7 times the speed of CRC-32), and all checksums together identify the content.
+A checksum is the first 16 bytes of SHA-256. Together the checksums of a file identify its content.
 """
 
 import hashlib
@@ -16,7 +15,7 @@ import numpy as np
 from graphfcl.errors import InputError
 
 BLOCK = 1 << 22  # bytes per checksum
-SMALL_BLOCK = 1 << 16  # bytes per checksum in files that are read at single positions
+SMALL_BLOCK = 1 << 16  # bytes per checksum in files with random access
 DIGEST = 16  # bytes of a checksum
 
 

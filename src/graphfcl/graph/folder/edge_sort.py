@@ -1,7 +1,7 @@
 """External merge sort of edges: turns edges in any order into sorted rows of neighbours, in bounded memory.
 
 In a graph with n rows, an edge from row u to row v becomes two integer keys: 2(u·n + v) for the edge as listed, and
-2(v·n + u) + 1 for its reverse. The lowest bit marks the reverse, so that we can tell whether an edge is listed in both
+2(v·n + u) + 1 for its reverse. The lowest bit marks the reverse, which shows whether an edge is listed in both
 directions. With ``mirrored``, each edge is listed once for both directions, and the bit is not set. With ``directed``,
 there is no key for the reverse.
 
@@ -48,7 +48,7 @@ class EdgeFacts:
 
     Args:
         pairs: Number of sorted edges that were returned; both directions of an edge count.
-        kept: Number of directed edges that were added.
+        kept: Number of directed edges that were added to the sort.
         distinct: Number of different directed edges among them.
         one_way: Whether some edge was added in one direction only, or with different weights in both.
         weighted: Whether any weight differs from 1.
@@ -108,7 +108,7 @@ class EdgeSorter:
         self._waiting: list[tuple[np.ndarray, np.ndarray | None]] = []
 
     def add(self, source: np.ndarray, target: np.ndarray, weights: np.ndarray | None = None) -> None:
-        """Add edges between rows, without self loops, and without weights of 0 unless ``repeated`` is ``last``."""
+        """Add edges. The caller has removed self loops and, unless ``repeated`` is ``last``, weights of 0."""
         self.facts.kept += source.size * (2 if self._mirrored else 1)
         if not self._weighted:
             weights = None
@@ -149,7 +149,7 @@ class EdgeSorter:
             return
         if self._waiting:
             self._write_run()
-        # A range with m samples has at most (m + number of runs) · SAMPLE keys.
+        # A range with m samples has at most (m + number of runs) keys per sample.
         step = max(1, self._limit // (2 * self._sample))
         # An even bound never separates the two keys of a pair.
         bounds = np.unique(np.sort(np.concatenate(self._samples))[step::step] & ~LOWEST_BIT)

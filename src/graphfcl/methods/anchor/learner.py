@@ -35,8 +35,8 @@ probability is a geometric mean with a ridge regression on the labels of all cla
 with the number of labels of a class: P'_c ∝ P_c^(1−g_c) r_c^(g_c),  g_c = g n_c/(n_c + 20).
 
 **Validation sessions choose** one of five neighbourhoods: the weight of the propagated features (a₂), their number of
-hops, and how neighbours' predictions are used (s, steps, β; ``choosing.py``). All other settings are constants that
-were selected on development graphs (``docs/anchor-results.md``).
+hops, and how neighbours' predictions are used (s, steps, β; ``choosing.py``). All other settings are constants.
+``docs/anchor-results.md`` lists the nodes on which they were selected.
 """
 
 from collections.abc import Sequence

@@ -26,7 +26,7 @@ class RayEngine:
 
     def __init__(self, tasks: Tasks) -> None:
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # send no usage statistics
-        os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # a worker without GPUs keeps its environment
+        os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # Ray leaves CUDA_VISIBLE_DEVICES as it is
         self.started_here = False
         self.ray = _import_ray(tasks.ray_address)
         if not self.ray.is_initialized():
@@ -103,7 +103,7 @@ def _import_ray(address: str | None) -> Any:
 
 
 def _threads(tasks: Tasks, nodes: list[int]) -> int:
-    """Return the cores of each worker: the requested number, or an equal share, but no more than a node has."""
+    """Return the cores of each worker: the requested number, which a node must have, or an equal share."""
     most = max(nodes, default=0)
     if tasks.threads is not None:
         if tasks.threads > most:
