@@ -107,7 +107,7 @@ def shot_verdicts() -> dict[str, list[str]]:
     return {
         f"`anchor` is significantly ahead of every method of the picture but `{UPPER}`": ahead,
         **{f"significantly behind `{name}`": found for name, found in sorted(behind.items())},
-        **{f"not significantly behind `{name}` after Holm": found for name, found in sorted(above.items())},
+        **{f"a lower mean than `{name}`, not significant (Holm)": found for name, found in sorted(above.items())},
         "methods that are not in the picture with a higher accuracy (20 and 50 labels, seed 0)": others_above(),
         f"methods with a higher mean than `{UPPER}`, with all labels": above_joint(),
     }
