@@ -61,7 +61,7 @@ def test_examples_are_commands_of_the_verb(verb: str, monkeypatch: pytest.Monkey
 
 def test_the_defaults_of_run_and_fit_differ_and_run_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
     run, fit = (joined(page(verb, monkeypatch)) for verb in ("run", "fit"))
-    assert f"The default is the paper's method; for your own data use {MODEL_METHOD}. [default: {RUN_METHOD}]" in run
+    assert f"The default is HAG-Meta; for your own data use {MODEL_METHOD}. [default: {RUN_METHOD}]" in run
     assert f"[default: {MODEL_METHOD}]" in fit
 
 

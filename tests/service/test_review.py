@@ -51,6 +51,9 @@ def test_disputed_labels_are_those_of_label_issues(
     server.teach("class-00", [changed], on_conflict="replace", by="ann")
     assert not {kept, changed} & set(issues(server))
     assert kept not in set(issues(servers.start(folder))), "also after a restart"
+    body = {"labels": [{"id": changed, "class": "class-01", "reason": "review"}], "by": "bob"}
+    assert server.send("POST", "/v1/labels", {**body, "on_conflict": "replace"}).status == 200
+    assert changed not in set(issues(servers.start(folder))), "a wrong label that was given in a review"
     assert server.get("/v1/label-issues?limit=100000").status == 413
 
 

@@ -10,7 +10,7 @@ from graphfcl.production import GraphClassifier
 from graphfcl.production.labels.history import now
 from graphfcl.production.labels.statements import REVIEWED
 from graphfcl.service.bodies import Body, By, Id
-from graphfcl.service.disputes import Disputes, VoteLog
+from graphfcl.service.disputes import SETTLED, Disputes, VoteLog
 from graphfcl.service.listed_labels import label_cards
 from graphfcl.service.paging import Cursor, Limit, cursor_at, page_start
 from graphfcl.service.service import Service, answered, refuse_many, require_rows
@@ -47,7 +47,8 @@ def review_routes(service: Service) -> APIRouter:
         this list is read, and for a newer version only after ten times the last computing time has passed. Until
         those of this version are ready, ``status`` is ``computing`` and the list has the disputes of
         ``disputes_version`` whose labels are unchanged. For a model on a graph folder only the command ``graphfcl
-        label-issues`` computes disputes. Reviewed labels are not listed again.
+        label-issues`` computes disputes. Labels that were reviewed or given with the reason ``review`` are not listed
+        again.
         """
         refuse_many(limit, service.limits.nodes, "labels")
         snapshot = service.writer.current
@@ -98,9 +99,11 @@ def _cards(snapshot: Snapshot, ids: list[str]) -> list[dict[str, Any]]:
 
 
 def _open_dispute(dispute: Any, card: dict[str, Any]) -> Any:
-    """Return a dispute, or None if the label has changed or was reviewed since."""
+    """Return a dispute, or None if the label has changed since, was reviewed, or was given in a review."""
     same = dispute is not None and str(card["class"]) == dispute.label
-    return dispute if same and not any(REVIEWED in each["kept"] for each in card["statements"]) else None
+    kept = [each["kept"] for each in card["statements"]]
+    settled = any(REVIEWED in each or each.get("reason") == SETTLED for each in kept)
+    return dispute if same and not settled else None
 
 
 def keep_routes(service: Service) -> APIRouter:
