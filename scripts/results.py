@@ -79,6 +79,9 @@ def install(runs: Path, results: Path) -> int:
             sys.exit(
                 f"{results} has {len(grid.cells)} cells of {name}, {runs} only {len(kept[name].cells)}: run it on."
             )
+    grids = [*kept.values(), *(grid for name, grid in stored.items() if name not in kept)]
+    # Read the graphs first: without their files nothing is written.
+    table = dataset_rows(list(dict.fromkeys(cell.dataset for grid in grids for cell in grid.cells)), None)
     (new.folder / "grids").mkdir(parents=True)
     new.cells.mkdir()
     for name in stored.keys() - kept.keys():
@@ -89,11 +92,8 @@ def install(runs: Path, results: Path) -> int:
             grid.save(new.folder)
             for cell in grid.cells:
                 shutil.copy(store.path(cell), new.path(cell))
-    grids = load_grids(new.folder)
     new.pack()
-    write_dataset_table(
-        dataset_rows(list(dict.fromkeys(c.dataset for grid in grids for c in grid.cells)), None), new.folder
-    )
+    write_dataset_table(table, new.folder)
     write_page(new.folder)
     for unneeded in (new.cells, new.notes):
         shutil.rmtree(unneeded)
