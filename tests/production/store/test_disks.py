@@ -6,6 +6,7 @@ import shutil
 import signal
 import stat
 import time
+import traceback
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -185,6 +186,7 @@ def test_eight_readers_beside_a_writer(folder: Path) -> None:
             try:
                 ask()
             except BaseException:
+                traceback.print_exc()  # the parent only sees that it failed
                 os._exit(1)
             os._exit(0)
         readers.append(process)
