@@ -1,4 +1,4 @@
-"""Evaluate a learner on a stream. Learners receive neither test nodes nor their labels."""
+"""Evaluate a learner on a stream. Under ``strict``, learners receive neither test nodes nor their labels."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -223,8 +223,9 @@ def evaluate(
     """Evaluate a learner on all sessions of a stream.
 
     The learner is fitted on session 0 and learns the other sessions one by one. After each session it scores all
-    visible nodes, and its predictions of the test nodes are counted. Each evaluation has its own copies of the visible
-    graphs, so a learner cannot influence another one. Streams of the track ``active`` need :func:`evaluate_active`.
+    visible nodes (under ``paper``, the queries), and its predictions of the test nodes are counted. Each evaluation has
+    its own copies of the visible graphs, so a learner cannot influence another one. Streams of the track ``active``
+    need :func:`evaluate_active`.
 
     Args:
         learner: Learner object, or the name of a method. A method of that name is made with the seed of the stream.

@@ -126,9 +126,8 @@ def embedding_plot(learner: Learner, stream: Stream) -> dict[str, Any]:
     queries, visible = stream.queries(last), stream.evaluation_graph(last)
     random = np.random.default_rng([stream.seed, 9])
     chosen = np.sort(random.permutation(queries.nodes.size)[:EMBEDDED_NODES])
-    vectors = learner.vectors_to_draw(
-        visible, visible.nodes
-    )  # of all nodes, so that the learner cannot tell the test nodes
+    # Vectors of all nodes, so that the learner cannot tell the test nodes.
+    vectors = learner.vectors_to_draw(visible, visible.nodes)
     if vectors is None:
         return {}
     values = vectors[visible.rows(queries.nodes[chosen])]

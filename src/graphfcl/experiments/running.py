@@ -30,10 +30,8 @@ from graphfcl.runtime.source_code import reference_of
 from graphfcl.runtime.tasks import Tasks, WorkerLost, run_tasks
 
 MOST_DEATHS = 3  # a cell fails when this many of its workers have died
-SECONDS_HERE, SECONDS_ELSEWHERE = (
-    0.25,
-    2.0,
-)  # between two looks at the folder, with workers on this machine or on others
+SECONDS_HERE = 0.25  # between two looks at the folder, with workers on this machine
+SECONDS_ELSEWHERE = 2.0  # the same with workers on other machines
 
 
 Registration = tuple[Callable[[Any], object], Any]  # a function that registers, and what it registers
@@ -112,7 +110,7 @@ def run_grid(
         jobs: Number of worker processes.
         device: Device that learners use, such as ``cpu`` or ``cuda:0``.
         data_dir: Folder of the datasets. The default is that of :func:`load_dataset`.
-        watch: Function that is called with the progress about once per second.
+        watch: Function that is called with the progress, every one or two seconds.
         retry_failed: Run cells again that have failed before.
         graphs: SHA-256 of each dataset's present graph, to find outdated cells. Datasets that are not listed are loaded
             to compute it.
@@ -121,7 +119,8 @@ def run_grid(
             imported once for all processes; they get the environment variables of the moment when the first started.
         threads: Largest number of threads that torch, BLAS and OpenMP each start in a process. The default is an equal
             share of the cores.
-        tasks: Backend and its options, by default processes of this machine. ``jobs`` and ``threads`` replace its own.
+        tasks: Backend and its options, by default processes of this machine. ``jobs``, ``threads`` and, on this
+            machine, ``start_method`` replace its own.
 
     Returns:
         The number of cells that are done and that have failed (``total``, ``done``, ``failed``).

@@ -1,9 +1,9 @@
 """Class sums of x, and the metric that follows from them in closed form.
 
 **Metric.** Vectors are whitened by the within-class covariance of session 0, shrunk by ρ̄ = ρ tr(S_w)/D (``frame.py``).
-Before vectors are scaled to unit length, their covariance is therefore I, of which the shrinkage contributes
-E = ρ̄ RᵀR. Later classes have another covariance. Their labelled nodes add x xᵀ to Q, which is kept as a block-diagonal
-matrix. With C₁ later classes among the C classes that have a label, the covariance of all classes is::
+Whitening turns the shrunk covariance into I. Of this, E = ρ̄ RᵀR comes from the shrinkage and I − E from S_w. Later
+classes have another covariance. Their labelled nodes add x xᵀ to Q, which is kept as a block-diagonal matrix. With C₁
+later classes among the C classes that have a label, the covariance of all classes is::
 
     W = Q − Σ_c S_c S_cᵀ/n_c,   N = Σ_c (n_c − 1)                                       (over later classes)
     B = (1 − b) I + b (s W/N + E),   b = C₁/C · N/(N + κ),   A = B⁻¹
@@ -56,7 +56,7 @@ class Shrinkage:
 
 @dataclass(frozen=True, eq=False)
 class Anchors:
-    """Everything that is kept of labelled nodes. Immutable.
+    """The immutable sums of x over labelled nodes. ``ridge.py`` keeps one more sum.
 
     Args:
         sums: (C, D) Σ x in 64 bits.

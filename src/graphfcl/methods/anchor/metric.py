@@ -17,7 +17,9 @@ MIN_LABELS_FOR_LENGTH = 20  # classes with this many labels determine the usual 
 
 @dataclass(frozen=True, eq=False)
 class Inverse:
-    """A = B⁻¹ as diagonal blocks ``values + rowsᵀ rows``, in 64 bits.
+    """The metric A, the inverse of the covariance B, as diagonal blocks ``values + rowsᵀ rows`` in 64 bits.
+
+    ``class_sums.py`` defines B, E, W and b.
 
     Args:
         values: (b, w, w) blocks.

@@ -23,7 +23,7 @@ LINE_BREAKS = re.compile(r"[\t\r\n]+")
 
 @dataclass(frozen=True)
 class Statement:
-    """Who gave a label and when, as the user wrote it, and further columns stored with it; empty texts if unknown."""
+    """Who gave a label and when, cleaned, and further columns stored with it; empty texts if unknown."""
 
     by: str = ""
     when: str = ""
@@ -31,7 +31,7 @@ class Statement:
 
     @classmethod
     def of(cls, by: Any, when: Any, kept: Mapping[str, Any], place: str) -> "Statement":
-        """Make a cleaned statement without empty columns; ``place`` says in messages where it was written."""
+        """Clean the texts and drop empty columns. Messages name ``place``, where the statement was written."""
         if isinstance(when, datetime.date):
             when = when.isoformat()
         if len(kept) > MOST_COLUMNS:
