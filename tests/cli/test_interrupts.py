@@ -33,6 +33,11 @@ GRAPH = "synthetic:nodes=600,edges=2400,classes=10,features=200,signal=0.3"
             "stopped: `graphfcl history` shows whether the change was made; if not, make it with "
             "`graphfcl learn s.csv`.",
         ),
+        (
+            ["erase", "n.csv"],
+            "stopped: `graphfcl history` shows whether the change was made; if not, make it with "
+            "`graphfcl erase n.csv`.",
+        ),
     ],
 )
 def test_the_command_that_goes_on(words: list[str], expected: str) -> None:

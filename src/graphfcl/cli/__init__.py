@@ -26,7 +26,9 @@ from graphfcl.errors import GraphfclError, GraphfclWarning, GraphNote, printable
 from graphfcl.version import __version__
 
 RESUMABLE = ("run", "fit")
-CHANGES = ("learn", "grow", "shrink", "unlearn", "rename", "merge", "retire", "rollback", "prune", "groups", "refit")
+CHANGES = (
+    "learn", "grow", "shrink", "unlearn", "rename", "merge", "retire", "rollback", "prune", "groups", "refit", "erase",
+)  # fmt: skip
 
 app = typer.Typer(
     name="graphfcl",
